@@ -1,0 +1,1 @@
+"""The workspace on this machine: its store, its jobs, its models, its endpoints."""

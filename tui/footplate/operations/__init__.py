@@ -1,0 +1,1 @@
+"""What actions and commands do, one module a noun."""

@@ -1,0 +1,57 @@
+"""The contract between the console and a workspace: data, errors, methods."""
+
+from footplate.workspace.contract import Workspace
+from footplate.workspace.errors import (
+    Conflict,
+    Invalid,
+    NotAllowed,
+    NotFound,
+    NotSignedIn,
+    QuotaExceeded,
+    Throttled,
+    Unexpected,
+    Unreachable,
+    WorkspaceError,
+)
+from footplate.workspace.model import (
+    Answer,
+    Cluster,
+    DataAsset,
+    Deployment,
+    Endpoint,
+    Job,
+    JobFilter,
+    Keys,
+    LogChunk,
+    LogFile,
+    MetricPoint,
+    Model,
+    Output,
+)
+
+__all__ = [
+    "Answer",
+    "Cluster",
+    "Conflict",
+    "DataAsset",
+    "Deployment",
+    "Endpoint",
+    "Invalid",
+    "Job",
+    "JobFilter",
+    "Keys",
+    "LogChunk",
+    "LogFile",
+    "MetricPoint",
+    "Model",
+    "NotAllowed",
+    "NotFound",
+    "NotSignedIn",
+    "Output",
+    "QuotaExceeded",
+    "Throttled",
+    "Unexpected",
+    "Unreachable",
+    "Workspace",
+    "WorkspaceError",
+]

@@ -1,0 +1,301 @@
+"""The data of a workspace: frozen, in UTC, spelled as Azure spells it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+_EMPTY: Mapping[str, Any] = MappingProxyType({})
+
+ACTIVE_STATUSES = frozenset(
+    {"NotStarted", "Queued", "Preparing", "Provisioning", "Starting", "Running", "Finalizing", "CancelRequested"}
+)
+"""Statuses from which a job still goes on; any other is an end (or unknown, and shown as it is)."""
+
+
+def iso(moment: datetime | None) -> str | None:
+    """A moment as ISO 8601 in UTC with a `Z`, or None."""
+    return None if moment is None else moment.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """Compute that runs jobs. `busy_nodes` counts nodes that hold a job; `queued_jobs` wait for nodes."""
+
+    name: str
+    type: str
+    size: str
+    state: str
+    min_nodes: int
+    max_nodes: int
+    busy_nodes: int
+    cores_per_node: int
+    gpus_per_node: int
+    idle_seconds: int
+    queued_jobs: int = 0
+    tier: str = "Dedicated"
+    error: str = ""
+
+    def document(self) -> dict[str, Any]:
+        """What `--json` prints."""
+        return {
+            "name": self.name,
+            "type": self.type,
+            "size": self.size,
+            "state": self.state,
+            "min_instances": self.min_nodes,
+            "max_instances": self.max_nodes,
+            "busy_nodes": self.busy_nodes,
+            "queued_jobs": self.queued_jobs,
+            "cores_per_node": self.cores_per_node,
+            "gpus_per_node": self.gpus_per_node,
+            "idle_time_before_scale_down": self.idle_seconds,
+            "tier": self.tier,
+            "error": self.error or None,
+        }
+
+
+@dataclass(frozen=True)
+class Job:
+    """A command, sweep or pipeline job. `note` is the one line that explains it now: why it waits or failed."""
+
+    name: str
+    display_name: str
+    type: str
+    status: str
+    experiment: str
+    compute: str
+    created: datetime
+    started: datetime | None = None
+    ended: datetime | None = None
+    parent: str | None = None
+    tags: Mapping[str, str] = _EMPTY
+    inputs: Mapping[str, Any] = _EMPTY
+    error: str | None = None
+    note: str = ""
+    nodes: int = 1
+    ranks_per_node: int = 1
+    command: str = ""
+    headline: tuple[str, float] | None = None
+    """The metric that a list shows, with its latest value."""
+    archived: bool = False
+
+    @property
+    def active(self) -> bool:
+        """Whether it still goes on."""
+        return self.status in ACTIVE_STATUSES
+
+    @property
+    def world_size(self) -> int:
+        """Number of ranks over all nodes."""
+        return self.nodes * self.ranks_per_node
+
+    def seconds(self, now: datetime | None = None) -> float | None:
+        """Seconds it ran, or has run until `now`; None before it started."""
+        if self.started is None:
+            return None
+        end = self.ended or now or datetime.now(UTC)
+        return max(0.0, (end - self.started).total_seconds())
+
+    def document(self) -> dict[str, Any]:
+        """What `--json` prints: the fields of section 9 of the design, and the job's size."""
+        return {
+            "name": self.name,
+            "display_name": self.display_name,
+            "type": self.type,
+            "status": self.status,
+            "experiment": self.experiment,
+            "compute": self.compute,
+            "created": iso(self.created),
+            "started": iso(self.started),
+            "ended": iso(self.ended),
+            "duration_s": None if (taken := self.seconds()) is None else round(taken, 3),
+            "parent": self.parent,
+            "tags": dict(self.tags),
+            "inputs": dict(self.inputs),
+            "error": self.error,
+            "instance_count": self.nodes,
+            "process_count_per_instance": self.ranks_per_node,
+        }
+
+
+@dataclass(frozen=True)
+class JobFilter:
+    """Which jobs: words that must all occur in name, display name, experiment or status."""
+
+    words: tuple[str, ...] = ()
+    status: tuple[str, ...] = ()
+    archived: bool = False
+
+    def matches(self, job: Job) -> bool:
+        """Whether a job passes; upper and lower case are the same."""
+        if job.archived and not self.archived:
+            return False
+        if self.status and job.status.lower() not in {s.lower() for s in self.status}:
+            return False
+        haystack = f"{job.name} {job.display_name} {job.experiment} {job.status} {job.compute}".lower()
+        return all(word.lower() in haystack for word in self.words)
+
+
+@dataclass(frozen=True)
+class LogFile:
+    """One log file of a job: path as the service names it, size in bytes, last change.
+
+    `local_path` is set where the file itself lies on this machine and only grows.
+    """
+
+    path: str
+    size: int | None
+    changed: datetime | None
+    local_path: Path | None = None
+
+
+@dataclass(frozen=True)
+class LogChunk:
+    """Bytes from one offset, and how many the file held when they were read."""
+
+    offset: int
+    data: bytes
+    total: int
+
+
+@dataclass(frozen=True)
+class MetricPoint:
+    """One logged value."""
+
+    step: int
+    time: datetime
+    value: float
+
+
+@dataclass(frozen=True)
+class Output:
+    """One output of a job: its name (`default` is the run's `outputs` folder) and what is in it."""
+
+    name: str
+    type: str
+    files: int
+    size: int
+
+
+@dataclass(frozen=True)
+class DataAsset:
+    """A registered data asset."""
+
+    name: str
+    version: str
+    type: str
+    path: str
+    description: str = ""
+
+
+@dataclass(frozen=True)
+class Model:
+    """A registered model. `metadata` is its `model.json`, where it has one; `size` is in bytes."""
+
+    name: str
+    version: str
+    type: str
+    created: datetime
+    job: str | None = None
+    description: str = ""
+    tags: Mapping[str, str] = _EMPTY
+    metadata: Mapping[str, Any] = _EMPTY
+    size: int = 0
+
+    @property
+    def reference(self) -> str:
+        """`name:version`."""
+        return f"{self.name}:{self.version}"
+
+    def document(self) -> dict[str, Any]:
+        """What `--json` prints."""
+        return {
+            "name": self.name,
+            "version": self.version,
+            "type": self.type,
+            "created": iso(self.created),
+            "job": self.job,
+            "description": self.description,
+            "tags": dict(self.tags),
+            "size": self.size,
+            "classes": self.metadata.get("classes"),
+            "metrics": self.metadata.get("metrics"),
+        }
+
+
+@dataclass(frozen=True)
+class Deployment:
+    """One deployment of an endpoint; `state` is Azure's provisioning state."""
+
+    name: str
+    endpoint: str
+    model: str
+    state: str
+    created: datetime
+    instances: int = 1
+    error: str = ""
+
+    def document(self) -> dict[str, Any]:
+        """What `--json` prints."""
+        return {
+            "name": self.name,
+            "endpoint": self.endpoint,
+            "model": self.model,
+            "state": self.state,
+            "created": iso(self.created),
+            "instance_count": self.instances,
+            "error": self.error or None,
+        }
+
+
+@dataclass(frozen=True)
+class Endpoint:
+    """An online endpoint. `traffic` is per cent a deployment; `state` is Azure's, or Stopped on this machine."""
+
+    name: str
+    state: str
+    created: datetime
+    scoring_uri: str = ""
+    auth_mode: str = "key"
+    traffic: Mapping[str, int] = _EMPTY
+    deployments: tuple[Deployment, ...] = ()
+    description: str = ""
+    error: str = ""
+
+    def document(self) -> dict[str, Any]:
+        """What `--json` prints; never a key."""
+        return {
+            "name": self.name,
+            "state": self.state,
+            "created": iso(self.created),
+            "scoring_uri": self.scoring_uri or None,
+            "auth_mode": self.auth_mode,
+            "traffic": dict(self.traffic),
+            "deployments": [d.document() for d in self.deployments],
+            "description": self.description,
+            "error": self.error or None,
+        }
+
+
+@dataclass(frozen=True)
+class Keys:
+    """An endpoint's keys; never shown unasked, so they stay out of the representation."""
+
+    primary: str = field(repr=False)
+    secondary: str = field(repr=False)
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What an endpoint answered. `seconds` from the first byte sent to the last byte read."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+    seconds: float
+    deployment: str
