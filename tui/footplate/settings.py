@@ -99,7 +99,9 @@ def _section(kind: type[T], value: object, path: Path, where: str) -> T:
             raise Invalid(f"{path}: unknown key {where}.{key}.", f"Known: {', '.join(known)}.")
         wanted = bool if known[key].type == "bool" else str
         if not isinstance(given, wanted):
-            raise Invalid(f"{path}: {where}.{key} must be a {wanted.__name__}, not {given!r}.", "Mend the settings file.")
+            raise Invalid(
+                f"{path}: {where}.{key} must be a {wanted.__name__}, not {given!r}.", "Mend the settings file."
+            )
     for key in known:
         if (from_environment := os.environ.get(f"FOOTPLATE_{where.upper()}_{key.upper()}")) is not None and where in (
             "local",

@@ -6,10 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
-
-_EMPTY: Mapping[str, Any] = MappingProxyType({})
 
 ACTIVE_STATUSES = frozenset(
     {"NotStarted", "Queued", "Preparing", "Provisioning", "Starting", "Running", "Finalizing", "CancelRequested"}
@@ -73,8 +70,8 @@ class Job:
     started: datetime | None = None
     ended: datetime | None = None
     parent: str | None = None
-    tags: Mapping[str, str] = _EMPTY
-    inputs: Mapping[str, Any] = _EMPTY
+    tags: Mapping[str, str] = field(default_factory=dict)
+    inputs: Mapping[str, Any] = field(default_factory=dict)
     error: str | None = None
     note: str = ""
     nodes: int = 1
@@ -203,8 +200,8 @@ class Model:
     created: datetime
     job: str | None = None
     description: str = ""
-    tags: Mapping[str, str] = _EMPTY
-    metadata: Mapping[str, Any] = _EMPTY
+    tags: Mapping[str, str] = field(default_factory=dict)
+    metadata: Mapping[str, Any] = field(default_factory=dict)
     size: int = 0
 
     @property
@@ -262,7 +259,7 @@ class Endpoint:
     created: datetime
     scoring_uri: str = ""
     auth_mode: str = "key"
-    traffic: Mapping[str, int] = _EMPTY
+    traffic: Mapping[str, int] = field(default_factory=dict)
     deployments: tuple[Deployment, ...] = ()
     description: str = ""
     error: str = ""

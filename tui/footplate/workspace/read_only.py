@@ -33,7 +33,9 @@ class _ReadOnly:
 
         async def refuse(*_: object, **__: object) -> None:
             act = name.replace("_", " ")
-            raise NotAllowed(f"Workspace {self._inner.name!r} is open read-only: {act} is refused.", "Open it without --read-only.")
+            raise NotAllowed(
+                f"Workspace {self._inner.name!r} is open read-only: {act} is refused.", "Open it without --read-only."
+            )
 
         return refuse
 

@@ -1,0 +1,201 @@
+"""Job files: read with positions, resolved, edited in place."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from footplate.jobfile import plan, read
+from footplate.jobfile.document import parse
+from footplate.workspace import Invalid
+
+SHARED = Path(__file__).resolve().parents[3] / "shared"
+
+JOB = """\
+# a comment that stays
+$schema: https://azuremlschemas.azureedge.net/latest/commandJob.schema.json
+command: >-
+  python train.py --data ${{inputs.data}}
+  --lr ${{ inputs.learning_rate }} --out ${{outputs.model}}
+environment: azureml:env:1   # kept
+inputs:
+  data:
+    type: uri_folder
+    path: azureml:birds@latest
+  learning_rate: 0.00001  # small
+  flag: yes
+  title: 'quoted'
+outputs:
+  model:
+    type: custom_model
+resources: {instance_count: 2}
+distribution:
+  type: PyTorch
+  process_count_per_instance: 2
+"""
+
+
+def job(text: str = JOB):
+    return parse(text, Path("job.yml"), Path("/somewhere/job folder"))
+
+
+def test_values_are_read_by_yaml_1_1_and_rendered_as_azures_client_does():
+    inputs = job().inputs
+    assert inputs["learning_rate"].literal == "1e-05"
+    assert inputs["flag"].literal == "True"
+    assert inputs["title"].literal == "quoted"
+    assert inputs["data"].literal is None
+    assert inputs["data"].path == "azureml:birds@latest"
+    assert [inputs[n].read_as for n in ("learning_rate", "flag", "title")] == ["number", "boolean", "text"]
+
+
+def test_every_value_has_its_line_and_column():
+    file = job()
+    place = file.places[("inputs", "learning_rate")]
+    assert (place.line, place.column) == (11, 18)
+    assert JOB[place.start : place.end] == "0.00001"
+
+
+def test_plan_resolves_the_command_with_and_without_blanks_in_the_braces():
+    planned = plan(job(), {"data": "/data/birds"}, {"model": "/out/model"})
+    assert planned.command == "python train.py --data /data/birds --lr 1e-05 --out /out/model"
+    assert planned.world_size == 4
+    last = planned.ranks("node-0", 1234)[3]
+    assert last.node == 1
+    assert {k: last.environment[k] for k in ("RANK", "LOCAL_RANK", "WORLD_SIZE", "NODE_RANK", "MASTER_PORT")} == {
+        "RANK": "3",
+        "LOCAL_RANK": "1",
+        "WORLD_SIZE": "4",
+        "NODE_RANK": "1",
+        "MASTER_PORT": "1234",
+    }
+
+
+def test_plan_survives_json():
+    planned = plan(job())
+    assert type(planned).from_document(json.loads(json.dumps(planned.document()))) == planned
+
+
+def test_an_unknown_input_names_the_nearest():
+    with pytest.raises(
+        Invalid, match=r"job.yml line 3: \$\{\{inputs.learnin_rate\}\} has no value.*inputs.learning_rate"
+    ):
+        plan(job(JOB.replace("inputs.learning_rate", "inputs.learnin_rate")))
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "line"),
+    [
+        ("inputs.learning_rate", "0.01", "  learning_rate: 0.01  # small"),
+        ("inputs.title", "it's", '  title: "it\'s"'),
+        ("inputs.title", "plain", "  title: 'plain'"),
+        ("inputs.flag", "a: b", '  flag: "a: b"'),
+        ("inputs.flag", "", '  flag: ""'),
+        ("inputs.data.path", "./my birds", "    path: ./my birds"),
+        ("resources.instance_count", 3, "resources: {instance_count: 3}"),
+        ("resources.shm_size", "8g", "resources: {instance_count: 2, shm_size: 8g}"),
+        ("distribution.process_count_per_instance", 1, "  process_count_per_instance: 1"),
+        ("compute", "gpu-cluster", "compute: gpu-cluster"),
+        ("outputs.model.mode", "upload", "    mode: upload"),
+    ],
+)
+def test_edit_changes_only_the_characters_of_the_value(path, value, line):
+    before, after = JOB.splitlines(), job().edit({path: value}).text.splitlines()
+    changed = [new for new in after if new not in before]
+    assert changed == [line]
+    assert len(after) - len(before) in (0, 1)
+    assert [old for old in before if old not in after] == [old for old in before if old not in after][:1]
+
+
+def test_edit_reads_back_what_was_written():
+    for value in (
+        "1e-3",
+        "x",
+        "#",
+        "- a",
+        "null",
+        "a'b\"c",
+        "ä 名前",
+        "12:30",
+        "[1, 2]",
+        "tab\there",
+        "@x",
+        "%",
+        "*a",
+        "&a",
+    ):
+        assert job().edit({"inputs.title": value}).inputs["title"].literal == value
+
+
+def test_edit_adds_below_a_missing_parent():
+    edited = job(JOB.replace("resources: {instance_count: 2}\n", "")).edit({"resources.instance_count": 2})
+    assert edited.nodes == 2
+
+
+def test_edit_keeps_crlf_and_the_byte_order_mark():
+    text = "\ufeff" + JOB.replace("\n", "\r\n")
+    edited = job(text).edit({"inputs.flag": "no", "compute": "local"})
+    assert edited.text.startswith("\ufeff")
+    assert edited.text.count("\n") == edited.text.count("\r\n") == text.count("\n") + 1
+
+
+def test_edit_of_a_folded_command_keeps_the_lines_after_it():
+    edited = job().edit({"command": "echo done"})
+    assert edited.command == "echo done"
+    assert edited.environment == "azureml:env:1"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("a: [", "not YAML: line 1"),
+        ("- a\n", "holds no keys"),
+        ("", "holds no keys"),
+        ("environment: azureml:x:1\n", "has no `command`"),
+        ("command: x\n", "has no `environment`"),
+        ("comand: x\nenvironment: y\n", "line 1: 'comand' is no key of a command job. Did you mean 'command'"),
+        ("command: x\ncommand: y\nenvironment: z\n", "line 2: the key 'command' stands twice"),
+        ("type: pipeline\njobs: {}\n", "line 1: this is a pipeline job"),
+        ("command: x\nenvironment: y\nresources:\n  instance_count: 0\n", "line 4: resources.instance_count must be"),
+        ("command: x\nenvironment: y\ninputs:\n  d: {type: uri_folder}\n", "line 4: input 'd' has no `path`"),
+        ("command: x\nenvironment: y\ninputs:\n  d: 2026-01-01\n", "line 4: input 'd' has no usable value"),
+        ("command: x\nenvironment: y\ninputs: 3\n", "line 3: `inputs` must hold keys"),
+    ],
+)
+def test_a_file_that_is_no_command_job_is_refused_with_its_line(text, message):
+    with pytest.raises(Invalid) as caught:
+        parse(text, Path("job.yml"), Path("/"))
+    assert message in str(caught.value)
+
+
+def corpus_command_jobs() -> list[Path]:
+    root = SHARED / "corpus"
+    if not root.is_dir():
+        return []
+    return [p for p in sorted(root.rglob("*.y*ml")) if "commandJob.schema" in p.read_text(encoding="utf-8")]
+
+
+@pytest.mark.skipif(not (SHARED / "corpus").is_dir(), reason="the corpus of job files is not beside this checkout")
+def test_real_command_jobs_read_and_unchanged_edits_change_nothing():
+    files = corpus_command_jobs()
+    assert len(files) > 20
+    for path in files:
+        file = read(path)
+        for name, given in file.inputs.items():
+            # Writing back the very text that stands there must give the same bytes.
+            place = file.places[("inputs", name)]
+            if place.kind == "scalar" and not place.style:
+                source = file.text[place.start : place.end]
+                assert file.edit({f"inputs.{name}": source}).text == file.text, (path, name)
+            assert given.literal is not None or given.path
+
+
+@pytest.mark.skipif(not (SHARED / "cases").is_dir(), reason="the cases are not beside this checkout")
+def test_case_y01_code_lies_beside_the_file_and_y03_keeps_its_three_lines():
+    y01 = read(SHARED / "cases/yaml/y01 sub dir/job.yml")
+    assert y01.code == SHARED / "cases/yaml/y01 sub dir/src"
+    assert len(plan(read(SHARED / "cases/yaml/y03_multiline_pipe.yml")).command.strip().splitlines()) == 3
+    y25 = read(SHARED / "cases/yaml/y25_bom_crlf.yml")
+    assert y25.command
