@@ -1,6 +1,6 @@
 """Any picture file becomes an upright 8-bit RGB picture, and each step taken is named.
 
-This file stands in `score/` and in `trainer/`, equal byte for byte, so that a model is trained on and scores the same pixels.
+This file stands in `score/` and in `trainer/`, equal byte for byte: a model is trained on and scores the same pixels.
 """
 
 from __future__ import annotations
@@ -10,13 +10,14 @@ import stat
 import threading
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
 import numpy as np
-from PIL import Image, ImageOps
+import numpy.typing as npt
+from PIL import Image, ImageFile
 
 MAX_PIXELS = 100_000_000
 """Width × height above which a picture is refused from its header, before anything is decoded."""
@@ -50,14 +51,14 @@ _OTHER_TYPES: tuple[tuple[bytes, str], ...] = (
 _HEIF_BRANDS = (b"heic", b"heix", b"hevc", b"hevx", b"heim", b"heis", b"mif1", b"msf1")
 
 _ORIENTATION = 0x0112
-_TURNED = {
-    2: "mirrored",
-    3: "turned 180°",
-    4: "flipped",
-    5: "mirrored and turned 90°",
-    6: "turned 90° right",
-    7: "mirrored and turned 90°",
-    8: "turned 90° left",
+_TURNS = {
+    2: (Image.Transpose.FLIP_LEFT_RIGHT, "mirrored"),
+    3: (Image.Transpose.ROTATE_180, "turned 180°"),
+    4: (Image.Transpose.FLIP_TOP_BOTTOM, "flipped"),
+    5: (Image.Transpose.TRANSPOSE, "flipped and turned 90° right"),
+    6: (Image.Transpose.ROTATE_270, "turned 90° right"),
+    7: (Image.Transpose.TRANSVERSE, "flipped and turned 90° left"),
+    8: (Image.Transpose.ROTATE_90, "turned 90° left"),
 }
 
 # Python's warning filters belong to the whole process: one thread at a time may change them and put them back.
@@ -127,29 +128,36 @@ def _open(file: BinaryIO, size: int, name: str) -> Picture:
     file.seek(0)
     try:
         with _no_warnings():
-            image = Image.open(file, formats=[kind])
+            image = _header(file, kind, name)
             _refuse_if_huge(image.size, name)
             frames = _frames(image)
-            orientation = _orientation(image)
             sixteen_bit = _is_sixteen_bit(image)
+            before = _orientation(image) if kind == "TIFF" else 1  # asking a PNG would decode it
         original_size, original_mode = image.size, image.mode
-        image.load()
+        # Only a TIFF warns while it is decoded; the others are decoded outside the lock, many at a time.
+        with _no_warnings() if kind == "TIFF" else nullcontext():
+            image.load()
+        with _no_warnings():
+            to_turn = _orientation(image)
+        turned_by_pillow = before != 1 and to_turn == 1  # Pillow turns a TIFF itself, and gives the turned size
+        if turned_by_pillow and 5 <= before <= 8:
+            original_size = original_size[::-1]
         steps: list[str] = []
         if frames > 1:
             steps.append(f"frame 1 of {frames}")
         rgb = _to_rgb(image, sixteen_bit, steps)
-        if orientation in _TURNED:
-            rgb = ImageOps.exif_transpose(_with_orientation(rgb, orientation))
-            steps.append(_TURNED[orientation])
-    except BadPicture:
+        if to_turn in _TURNS:
+            rgb = rgb.transpose(_TURNS[to_turn][0])
+        orientation = before if turned_by_pillow else to_turn
+        if orientation in _TURNS:
+            steps.append(_TURNS[orientation][1])
+    except (BadPicture, TimeoutError):  # a server's time limit is no fault of the picture
         raise
     except Image.DecompressionBombError as fault:
         raise BadPicture(_too_many(name, None), "too_many_pixels") from fault
-    except KeyError as fault:
-        raise BadPicture(f"{name} is a {kind} picture, which this Pillow cannot read; save it as PNG.") from fault
     except MemoryError as fault:
         raise BadPicture(f"{name} needs more memory than there is; make it smaller.", "too_many_pixels") from fault
-    except Exception as fault:  # Pillow's decoders let anything out on damaged data: struct.error, SyntaxError, IndexError …
+    except Exception as fault:  # decoders let anything out on damaged data: struct.error, IndexError, SyntaxError
         raise _damaged(fault, kind, size, name) from fault
     if min(rgb.size) < VERY_SMALL:
         steps.append(f"very small ({rgb.width} × {rgb.height} pixels)")
@@ -189,9 +197,23 @@ def _other_type(head: bytes) -> str:
     return "text"
 
 
+def _header(file: BinaryIO, kind: str, name: str) -> ImageFile.ImageFile:
+    """The picture with its header read and nothing decoded.
+
+    The format's own reader is called, as `Image.open` would answer a huge picture with a warning or an error that does
+    not tell its size.
+    """
+    Image.preinit()
+    if kind not in Image.OPEN:
+        Image.init()
+    if kind not in Image.OPEN:
+        raise BadPicture(f"{name} is a {kind} picture, which this installation of Pillow cannot read; save it as PNG.")
+    return Image.OPEN[kind][0](file, "")
+
+
 @contextmanager
 def _no_warnings() -> Iterator[None]:
-    """Keep Pillow's warnings (large pictures, corrupt EXIF) from the caller: our own rules and sentences stand instead."""
+    """Keep Pillow's warnings (corrupt EXIF, odd TIFF tags) from the caller: our own sentences stand instead."""
     with _warnings_lock, warnings.catch_warnings():
         warnings.simplefilter("ignore")
         yield
@@ -224,14 +246,6 @@ def _orientation(image: Image.Image) -> int:
     except Exception:  # noqa: BLE001 - broken EXIF raises nearly anything, and the pixels are still good
         return 1
     return value if isinstance(value, int) else 1
-
-
-def _with_orientation(image: Image.Image, orientation: int) -> Image.Image:
-    """The picture with only the orientation in its EXIF."""
-    exif = Image.Exif()
-    exif[_ORIENTATION] = orientation
-    image.info = {"exif": exif.tobytes()}
-    return image
 
 
 def _is_sixteen_bit(image: Image.Image) -> bool:
@@ -302,7 +316,7 @@ def _deep_grey(image: Image.Image, transparency: object, steps: list[str]) -> Im
     return result
 
 
-def _float_grey(values: np.ndarray[tuple[int, ...], np.dtype[np.float64]], steps: list[str]) -> np.ndarray:  # type: ignore[type-arg]
+def _float_grey(values: npt.NDArray[np.float64], steps: list[str]) -> npt.NDArray[np.uint8]:
     finite = np.isfinite(values)
     if not finite.all():
         steps.append("not-a-number to black")
@@ -317,7 +331,7 @@ def _float_grey(values: np.ndarray[tuple[int, ...], np.dtype[np.float64]], steps
     return _stretched(values, low, high, steps)
 
 
-def _stretched(values: np.ndarray, low: float, high: float, steps: list[str]) -> np.ndarray:  # type: ignore[type-arg]
+def _stretched(values: npt.NDArray[np.float64], low: float, high: float, steps: list[str]) -> npt.NDArray[np.uint8]:
     steps.append(f"{low:g}..{high:g} stretched to 8 bit")
     if high == low:
         return np.zeros(values.shape, dtype=np.uint8)

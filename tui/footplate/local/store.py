@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import fcntl
 import sqlite3
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import overload
 
 from footplate.workspace.errors import Conflict, Unexpected
 
@@ -34,11 +36,24 @@ CREATE TABLE job (
     plan TEXT NOT NULL,
     supervisor_pid INTEGER,
     supervisor_started REAL,
+    python TEXT NOT NULL DEFAULT '',
+    assets TEXT NOT NULL DEFAULT '[]',
+    outputs TEXT NOT NULL DEFAULT '{}',
+    timeout_s INTEGER,
     cancel_requested INTEGER NOT NULL DEFAULT 0,
     mlflow_run_id TEXT,
     archived INTEGER NOT NULL DEFAULT 0
 ) STRICT;
 CREATE INDEX job_created ON job (created DESC);
+CREATE INDEX job_active ON job (created) WHERE ended IS NULL;
+CREATE TABLE rank (
+    job TEXT NOT NULL REFERENCES job (name) ON DELETE CASCADE,
+    rank INTEGER NOT NULL,
+    pid INTEGER NOT NULL,
+    started REAL NOT NULL,
+    exit_code INTEGER,
+    PRIMARY KEY (job, rank)
+) STRICT;
 CREATE TABLE slot (
     cluster TEXT NOT NULL,
     node INTEGER NOT NULL,
@@ -65,6 +80,8 @@ CREATE TABLE data_asset (
     description TEXT NOT NULL DEFAULT '',
     PRIMARY KEY (name, version)
 ) STRICT;
+INSERT INTO data_asset VALUES
+    ('birds', 1, 'uri_folder', 'data/birds/1', 'drawn on first use: 240 training, 200 validation pictures');
 CREATE TABLE endpoint (
     name TEXT PRIMARY KEY,
     state TEXT NOT NULL,
@@ -96,6 +113,10 @@ def now() -> float:
     return datetime.now(UTC).timestamp()
 
 
+@overload
+def moment(seconds: float) -> datetime: ...
+@overload
+def moment(seconds: None) -> None: ...
 def moment(seconds: float | None) -> datetime | None:
     """The store's seconds as a moment in UTC."""
     return None if seconds is None else datetime.fromtimestamp(seconds, UTC)
@@ -116,12 +137,10 @@ class Store:
         """
         try:
             self.home.mkdir(parents=True, exist_ok=True, mode=0o700)
-            with self.write() as db:
-                version = db.execute("PRAGMA user_version").fetchone()[0]
-                if version == 0:
-                    for statement in _SCHEMA.split(";\n"):
-                        db.execute(statement)
-                    db.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
+            with (self.home / ".store.lock").open("w") as lock:
+                # SQLite does not wait for its lock while it changes the journal's mode, so two first consoles would clash.
+                fcntl.flock(lock, fcntl.LOCK_EX)
+                version = self._create_if_new()
         except (OSError, sqlite3.Error) as error:
             raise Unexpected(
                 f"The home folder {self.home} cannot be used: {error}.",
@@ -134,31 +153,53 @@ class Store:
                 "Update footplate, or name another folder in FOOTPLATE_HOME.",
             )
 
+    def _create_if_new(self) -> int:
+        with closing(self._connect()) as db:
+            version = int(db.execute("PRAGMA user_version").fetchone()[0])
+            if version != 0:
+                return version
+            db.execute("PRAGMA journal_mode = WAL")  # kept in the file
+            db.execute("BEGIN IMMEDIATE")
+            for statement in _SCHEMA.split(";\n"):
+                db.execute(statement)
+            db.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
+            db.execute("COMMIT")
+            return SCHEMA_VERSION
+
     def _connect(self) -> sqlite3.Connection:
         db = sqlite3.connect(self.file, timeout=30, isolation_level=None)
         db.row_factory = sqlite3.Row
-        db.execute("PRAGMA journal_mode = WAL")
         db.execute("PRAGMA synchronous = NORMAL")
         db.execute("PRAGMA foreign_keys = ON")
         return db
 
     @contextmanager
     def read(self) -> Iterator[sqlite3.Connection]:
-        """A connection for one consistent read."""
-        db = self._connect()
-        try:
+        """A connection for one consistent read. Raises Unexpected when the file cannot be read."""
+        with self._sentences(), closing(self._connect()) as db:
             db.execute("BEGIN")
             yield db
-        finally:
-            db.close()
 
     @contextmanager
     def write(self) -> Iterator[sqlite3.Connection]:
-        """A connection that holds the write lock; commits at the end, rolls back on any error."""
-        db = self._connect()
-        try:
+        """A connection that holds the write lock; commits at the end, rolls back on any error.
+
+        Raises Unexpected when the disk is full or read-only, or the file is damaged.
+        """
+        with self._sentences(), closing(self._connect()) as db:  # closing without COMMIT rolls back
             db.execute("BEGIN IMMEDIATE")
             yield db
             db.execute("COMMIT")
-        finally:
-            db.close()  # without COMMIT this rolls back
+
+    @contextmanager
+    def _sentences(self) -> Iterator[None]:
+        try:
+            yield
+        except sqlite3.IntegrityError:
+            raise  # a taken name, which the caller answers
+        except sqlite3.DatabaseError as error:
+            raise Unexpected(
+                f"The store {self.file} cannot be used: {error}.",
+                "Free space or mend its permissions, or name another folder in FOOTPLATE_HOME.",
+                repr(error),
+            ) from error

@@ -1,0 +1,100 @@
+"""Homes, job files and waiting, for the tests that run real jobs on this machine."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import sys
+import time
+from collections.abc import AsyncIterator, Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from footplate.jobfile import JobFile
+from footplate.jobfile.document import parse
+from footplate.local.metrics import Metrics
+from footplate.workspace import Job, JobFilter, Workspace
+from footplate.workspace.open import open_workspace
+
+DEADLINE_SECONDS = 60.0
+
+
+def until(condition: Callable[[], object], deadline_seconds: float = DEADLINE_SECONDS) -> None:
+    """Wait until the condition holds; fail where it does not within the deadline."""
+    end = time.monotonic() + deadline_seconds
+    while not condition():
+        assert time.monotonic() < end, "the condition did not come to hold"
+        time.sleep(0.02)
+
+
+async def until_job(
+    workspace: Workspace, name: str, condition: Callable[[Job], object], deadline_seconds: float = DEADLINE_SECONDS
+) -> Job:
+    """Wait until the condition holds for a job, and return it."""
+    end = time.monotonic() + deadline_seconds
+    while not condition(job := await workspace.job(name)):
+        assert time.monotonic() < end, f"the condition did not come to hold; the job is {job}"
+        await asyncio.sleep(0.02)
+    return job
+
+
+async def ended(workspace: Workspace, name: str) -> Job:
+    """Wait for a job's end, and return it."""
+    return await until_job(workspace, name, lambda job: not job.active)
+
+
+async def log(workspace: Workspace, name: str, path: str = "user_logs/std_log.txt") -> str:
+    """A whole log as text."""
+    return (await workspace.read_log(name, path, 0, 1_000_000)).data.decode()
+
+
+async def all_jobs(workspace: Workspace, matching: JobFilter | None = None) -> list[Job]:
+    """All jobs that match."""
+    return [job async for page in workspace.jobs(matching or JobFilter()) for job in page]
+
+
+def job_file(folder: Path, command: str, more: str = "") -> JobFile:
+    """A job file in a folder, whose command is taken word by word."""
+    lines = "\n".join(f"  {line}" for line in command.strip().splitlines())
+    return parse(f"command: |\n{lines}\nenvironment: azureml:any@latest\n{more}", folder / "small.yml", folder)
+
+
+def ranks(count: int) -> str:
+    """The lines of a job file for so many ranks on one node."""
+    return f"distribution: {{type: pytorch, process_count_per_instance: {count}}}\n"
+
+
+@pytest.fixture(scope="session")
+def metrics_store(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An MLflow store, made once: it takes seconds."""
+    pytest.importorskip("mlflow", reason="mlflow is not installed: no metrics' store")
+    home = tmp_path_factory.mktemp("metrics")
+    metrics = Metrics(home, lambda: sys.executable)
+    metrics.create_run("made for tests", "made for tests", {})
+    return metrics.file
+
+
+@pytest.fixture()
+def home(tmp_path: Path, metrics_store: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A new home with a metrics' store; `FOOTPLATE_HOME` names it."""
+    folder = tmp_path / "home"
+    folder.mkdir()
+    shutil.copy(metrics_store, folder / "mlflow.db")
+    monkeypatch.setenv("FOOTPLATE_HOME", str(folder))
+    monkeypatch.setenv("FOOTPLATE_CONFIG", str(tmp_path / "no-settings.toml"))
+    monkeypatch.setenv("FOOTPLATE_LOCAL_PYTHON", sys.executable)
+    yield folder
+
+
+@pytest.fixture()
+async def workspace(home: Path) -> AsyncIterator[Workspace]:
+    """The local workspace in a new home; jobs that still go on at the end are cancelled."""
+    opened = open_workspace("local")
+    yield opened
+    going_on = [job.name for job in await all_jobs(opened) if job.active]
+    for name in going_on:
+        await opened.cancel(name)
+    for name in going_on:
+        await ended(opened, name)
+    await opened.close()

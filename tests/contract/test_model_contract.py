@@ -1,0 +1,106 @@
+"""What every workspace promises about models."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from tests.at_work import ended, job_file, until_job
+
+from footplate.workspace import Conflict, Invalid, NotFound
+
+ARTEFACT = 'mkdir outputs/model; echo weights > outputs/model/w.bin; echo log > outputs/other.txt; echo \'{"classes": ["hen"]}\' > outputs/model/model.json'
+
+
+async def test_a_model_comes_from_the_model_folder_of_a_jobs_outputs(workspace, home, tmp_path):
+    await workspace.submit(job_file(tmp_path, ARTEFACT), "trainer")
+    await ended(workspace, "trainer")
+    model = await workspace.register("birds", "trainer", "the first")
+    assert (model.name, model.version, model.type, model.job) == ("birds", "1", "custom_model", "trainer")
+    assert (model.description, model.tags, model.metadata) == ("the first", {"job": "trainer"}, {"classes": ["hen"]})
+    files = {path.name for path in (home / "models" / "birds" / "1").iterdir()}
+    assert files == {"w.bin", "model.json"}
+    assert model.size == sum(path.stat().st_size for path in (home / "models" / "birds" / "1").iterdir())
+
+
+async def test_without_a_model_folder_the_whole_outputs_are_the_model(workspace, home, tmp_path):
+    await workspace.submit(job_file(tmp_path, "echo x > outputs/x.txt; exit 3"), "failed-late")
+    await ended(workspace, "failed-late")
+    model = await workspace.register("rescued", "failed-late")
+    assert model.metadata == {}
+    assert (home / "models" / "rescued" / "1" / "x.txt").read_text() == "x\n"
+
+
+async def test_a_model_outlives_its_job(workspace, home, tmp_path):
+    await workspace.submit(job_file(tmp_path, ARTEFACT), "trainer")
+    await ended(workspace, "trainer")
+    await workspace.register("birds", "trainer")
+    await workspace.delete_job("trainer")
+    assert (home / "models" / "birds" / "1" / "w.bin").exists()
+    assert (await workspace.model("birds")).job == "trainer"
+
+
+async def test_versions_count_up_and_references_find_them(workspace, tmp_path):
+    for number in (1, 2):
+        folder = tmp_path / f"m{number}"
+        folder.mkdir()
+        (folder / "model.json").write_text(json.dumps({"number": number}))
+        await workspace.register("birds", folder)
+    assert [(model.reference, model.metadata["number"]) for model in await workspace.models()] == [
+        ("birds:2", 2),
+        ("birds:1", 1),
+    ]
+    for reference, version in (("birds", "2"), ("birds@latest", "2"), ("azureml:birds:1", "1"), ("birds:1", "1")):
+        assert (await workspace.model(reference)).version == version
+    for reference in ("birds:3", "parrots"):
+        with pytest.raises(NotFound):
+            await workspace.model(reference)
+    await workspace.delete_model("birds:1")
+    assert [model.reference for model in await workspace.models()] == ["birds:2"]
+    with pytest.raises(NotFound):
+        await workspace.delete_model("birds:1")
+
+
+async def test_what_cannot_be_registered_leaves_nothing(workspace, home, tmp_path):
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    broken = tmp_path / "broken"
+    broken.mkdir()
+    (broken / "model.json").write_text("{no json")
+    listing = tmp_path / "listing"
+    listing.mkdir()
+    (listing / "model.json").write_text("[1]")
+    await workspace.submit(job_file(tmp_path, "true"), "nothing")
+    await ended(workspace, "nothing")
+    for name, source, error in (
+        ("birds", empty, Invalid),
+        ("birds", broken, Invalid),
+        ("birds", listing, Invalid),
+        ("birds", tmp_path / "not-there", Invalid),
+        ("../birds", listing, Invalid),
+        (".birds", listing, Invalid),
+        ("birds", "nobody", NotFound),
+        ("birds", "nothing", Invalid),
+    ):
+        with pytest.raises(error):
+            await workspace.register(name, source)
+    assert await workspace.models() == []
+    assert not (home / "models").exists()
+
+
+async def test_a_job_that_goes_on_cannot_be_registered(workspace, tmp_path):
+    await workspace.submit(job_file(tmp_path, f"{ARTEFACT}; while true; do sleep 0.1; done"), "trainer")
+    await until_job(workspace, "trainer", lambda job: job.status == "Running")
+    with pytest.raises(Conflict):
+        await workspace.register("birds", "trainer")
+
+
+async def test_a_model_is_data_for_a_job(workspace, tmp_path):
+    folder = tmp_path / "m"
+    folder.mkdir()
+    (folder / "w.bin").write_text("weights\n")
+    await workspace.register("birds", folder)
+    more = "inputs: {m: {type: custom_model, path: 'azureml:birds@latest'}}\n"
+    await workspace.submit(job_file(tmp_path, "cat ${{inputs.m}}/w.bin", more), "reader")
+    assert (await ended(workspace, "reader")).status == "Completed"
+    assert (await workspace.read_log("reader", "user_logs/std_log.txt", 0, 100)).data == b"weights\n"

@@ -1,0 +1,11 @@
+"""What ends a training with a sentence instead of a traceback."""
+
+from __future__ import annotations
+
+
+class BadInput(Exception):
+    """The arguments or the data are wrong: one plain sentence that names the thing and the next step; exit code 2."""
+
+
+class LostRanks(Exception):
+    """Another rank could not be reached or went away: one plain sentence; exit code 1."""

@@ -1,0 +1,316 @@
+"""The console: its modes, its theme, its signals, and what several screens do alike."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+import time
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import ClassVar
+
+from textual import work
+from textual.app import App, SystemCommand
+from textual.binding import Binding, BindingType
+from textual.filter import LineFilter
+from textual.reactive import reactive
+from textual.screen import Screen
+
+from footplate.actions import actions
+from footplate.screens.base import ConsoleScreen
+from footplate.theme import THEME
+from footplate.widgets.control_filter import ControlFilter
+from footplate.workspace import Endpoint, Job, Model, Workspace, WorkspaceError
+from footplate.workspace.open import open_workspace
+from footplate.workspace.read_only import read_only as as_read_only
+
+
+class FootplateApp(App[None]):
+    """The console on one workspace. Screens come into being when they are first visited."""
+
+    TITLE = "footplate"
+    ENABLE_COMMAND_PALETTE = True
+    BINDINGS: ClassVar[list[BindingType]] = [Binding(a.keys, a.id, a.title, show=False) for a in actions("app")]
+    DEFAULT_CSS = """
+    Toast { max-width: 90%; }
+    """
+
+    summary: reactive[str] = reactive("")
+    """One line on all jobs, shown on every screen."""
+
+    def __init__(self, workspace: str | None = None, read_only: bool = False, view: str | None = None) -> None:
+        """Open the workspace. Raises WorkspaceError where it cannot be opened."""
+        super().__init__()
+        opened = open_workspace(workspace)
+        self.read_only = read_only
+        self.workspace: Workspace = as_read_only(opened) if read_only else opened
+        self.workspace_name = opened.name
+        self.place = ("LOCAL" if opened.kind == "local" else opened.kind.upper()) + (" read-only" if read_only else "")
+        self.invoke_target: str | None = None
+        self._visited: list[str] = []
+        self._view = view or ""
+        if os.environ.get("SSH_CONNECTION"):
+            self.animation_level = "none"
+
+    # Modes
+
+    def get_line_filters(self) -> list[LineFilter]:
+        """Every line drawn passes the filter that takes control characters out."""
+        return [*super().get_line_filters(), ControlFilter()]
+
+    async def on_mount(self) -> None:
+        """Open the first list, and leave cleanly on a signal."""
+        self.register_theme(THEME)
+        self.theme = THEME.name
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGHUP):
+            with contextlib.suppress(ValueError):  # not in the main thread, as in some tests
+                loop.add_signal_handler(number, self.exit)
+        first, _, expression = self._view.partition(" ")
+        await self._switch(first if first in _MODES else "jobs")
+        if expression and hasattr(self.screen, "expression"):
+            self.screen.expression = expression
+
+    async def on_unmount(self) -> None:
+        """Let go of the workspace."""
+        await self.workspace.close()
+
+    async def _switch(self, mode: str) -> None:
+        if mode not in self._modes:
+            self.add_mode(mode, _MODES[mode])
+        if self._visited[-1:] != [mode]:
+            self._visited.append(mode)
+        await self.switch_mode(mode)
+
+    async def action_go(self, mode: str) -> None:
+        """Go to one of the six places; from a dialog this does nothing."""
+        if isinstance(self.screen, ConsoleScreen):
+            await self._switch(mode)
+
+    @work
+    async def step_back(self) -> None:
+        """One step back: the screen below, else the list visited before."""
+        if len(self.screen_stack) > 1:
+            self.pop_screen()
+        elif len(self._visited) > 1:
+            self._visited.pop()
+            await self._switch(self._visited[-1])
+
+    @work
+    async def open_job(self, name: str, tab: str) -> None:
+        """Open a job above the list of jobs."""
+        from footplate.screens.job import JobScreen
+
+        await self._switch("jobs")
+        if isinstance(self.screen, JobScreen):
+            self.pop_screen()
+        await self.push_screen(JobScreen(name, tab))
+
+    @work
+    async def open_invoke(self, endpoint: str) -> None:
+        """Open the invoke panel on an endpoint."""
+        from footplate.screens.invoke import InvokeScreen
+
+        self.invoke_target = endpoint
+        await self._switch("invoke")
+        if isinstance(self.screen, InvokeScreen):
+            self.screen.wanted = endpoint
+            self.screen.load()
+
+    @work
+    async def show_jobs(self, expression: str) -> None:
+        """The list of jobs, filtered."""
+        from textual.widgets import Input
+
+        await self._switch("jobs")
+        line = self.screen.query_one("#filter", Input)
+        line.add_class("shown")
+        line.value = expression
+
+    # What several screens do alike
+
+    def tell_fault(self, error: WorkspaceError) -> None:
+        """Show a fault: the sentence, and the next step."""
+        text = f"{error.sentence}\n{error.next_step}" if error.next_step else error.sentence
+        self.notify(text, severity="error", markup=False, timeout=10)
+
+    async def attempt(self, act: Callable[[], object]) -> object:
+        """Await an act's coroutine; a fault becomes a notice and None."""
+        screen = self.screen
+        if isinstance(screen, ConsoleScreen):
+            return await screen.guarded(act())  # type: ignore[arg-type]  # a coroutine of the contract
+        return None
+
+    @work(group="ask")
+    async def cancel_job(self, job: Job) -> None:
+        """Ask, then cancel."""
+        from footplate.screens.dialogs import ConfirmDialog
+
+        text = f"{job.world_size} ranks on {job.compute} end; what they wrote so far stays.\nWorkspace {self.workspace_name}."
+        if await self.push_screen_wait(ConfirmDialog(f"Cancel job {job.name}?", text, "Cancel job")):
+            ended = await self.attempt(lambda: self.workspace.cancel(job.name))
+            if isinstance(ended, Job):
+                self.notify(f"{job.name}: {ended.status}", markup=False, timeout=4)
+
+    @work(group="ask")
+    async def register_job(self, job: Job) -> None:
+        """Ask for a name, then register."""
+        from footplate.screens.dialogs import Field, FieldsDialog
+
+        asked = FieldsDialog(
+            f"Register the model of {job.name}",
+            "The version is the next free one.",
+            "Register",
+            (Field("name", "Name", job.experiment),),
+        )
+        answer = await self.push_screen_wait(asked)
+        if answer:
+            model = await self.attempt(lambda: self.workspace.register(answer["name"], job.name))
+            if isinstance(model, Model):
+                self.notify(f"{model.reference} is registered; 3 shows it, d there deploys it.", markup=False)
+                await self._switch("models")
+
+    @work(group="ask")
+    async def deploy_model(self, model: Model) -> None:
+        """Ask for endpoint and deployment, then deploy and say when it serves."""
+        from footplate.operations import deploy
+        from footplate.screens.dialogs import Field, FieldsDialog
+
+        suggested = await deploy.free_endpoint_name(self.workspace, model.name)
+        asked = FieldsDialog(
+            f"Deploy {model.reference}",
+            "The endpoint is made where it is missing. The first deployment takes all traffic.",
+            "Deploy",
+            (Field("endpoint", "Endpoint", suggested), Field("name", "Deployment", "blue")),
+        )
+        answer = await self.push_screen_wait(asked)
+        if not answer:
+            return
+        await self._switch("endpoints")
+        name = answer["endpoint"]
+        done = await self.attempt(lambda: deploy.deploy(self.workspace, model.reference, name, answer["name"]))
+        if done is not None:
+            self.notify(f"{name} serves {model.reference}; enter on it tests it with a picture.", markup=False)
+
+    @work(group="ask")
+    async def delete_model(self, model: Model) -> None:
+        """Ask, then delete."""
+        from footplate.screens.dialogs import ConfirmDialog
+
+        text = f"Its files are gone for good; the job that made it stays.\nWorkspace {self.workspace_name}."
+        if await self.push_screen_wait(ConfirmDialog(f"Delete model {model.reference}?", text, "Delete")):
+            await self.attempt(lambda: self.workspace.delete_model(model.reference))
+
+    @work(group="ask")
+    async def delete_endpoint(self, endpoint: Endpoint) -> None:
+        """Ask for the name, then delete."""
+        from footplate.screens.dialogs import ConfirmDialog
+
+        live = ", ".join(f"{name} {weight} %" for name, weight in endpoint.traffic.items() if weight) or "no traffic"
+        text = (
+            f"{len(endpoint.deployments)} deployments, {live}.\n"
+            f"Its address and keys are gone for good. Workspace {self.workspace_name}."
+        )
+        if await self.push_screen_wait(
+            ConfirmDialog(f"Delete endpoint {endpoint.name}?", text, "Delete", endpoint.name)
+        ):
+            await self.attempt(lambda: self.workspace.delete_endpoint(endpoint.name))
+
+    async def run_demo(self) -> None:
+        """The whole line: start the training, show its log, and open the invoke panel on the prediction when it serves."""
+        from footplate.operations import demo, follow
+        from footplate.screens.invoke import InvokeScreen
+        from footplate.screens.job import JobScreen
+
+        began = time.monotonic()
+        job = await demo.start(self.workspace)
+        self.open_job(job.name, "logs")
+        job = await follow.wait(self.workspace, job.name)
+        progress = demo.Progress(stage=lambda text: self.notify(text, title="demo", markup=False, timeout=4))
+        result = await demo.finish(self.workspace, job, progress, began)
+        seen = f"{result.endpoint} says {result.label} {result.probability:.1%} of {result.truth}/{Path(result.picture).name}."
+        if not isinstance(self.screen, JobScreen) or self.screen.job_name != job.name:
+            self.notify(f"{seen} 6 opens the invoke panel.", title="demo", markup=False, timeout=10)
+            return
+        self.invoke_target = result.endpoint
+        await self._switch("invoke")
+        if isinstance(self.screen, InvokeScreen):
+            self.screen.wanted = result.endpoint
+            self.screen.choose(Path(result.picture))
+            self.screen.load()
+            self.screen.action_send()
+
+    def action_help(self) -> None:
+        """Explain the keys of this screen and of what has focus."""
+        from footplate.screens.dialogs import TextDialog
+        from footplate.screens.help import help_text
+
+        if isinstance(self.screen, ConsoleScreen):
+            self.push_screen(TextDialog(f"Keys of {self.screen.where}", help_text(self.screen)))
+
+    def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:
+        """The palette: every action of this screen and of the app, with its key and its command twin."""
+        if isinstance(screen, ConsoleScreen):
+            for action in (*actions(screen.where), *actions("app")):
+                if action.id in ("command_palette", "help"):
+                    continue
+                twin = f" · {action.command}" if action.command else ""
+                scope = "" if action in actions("app") else "screen."
+                run = f"{scope}{action.id}" if "(" in action.id else f"{scope}{action.id}()"
+                yield SystemCommand(action.title, f"{action.key_label}{twin}", self._runner(run))
+        yield SystemCommand("Help for this screen", "?", self.action_help)
+        yield SystemCommand("Leave footplate", "^q · jobs and endpoints go on", self.exit)
+
+    def _runner(self, action: str) -> Callable[[], None]:
+        def run() -> None:
+            self.call_later(self.run_action, action)
+
+        return run
+
+
+def _jobs() -> Screen[None]:
+    from footplate.screens.jobs import JobsScreen
+
+    return JobsScreen()
+
+
+def _clusters() -> Screen[None]:
+    from footplate.screens.clusters import ClustersScreen
+
+    return ClustersScreen()
+
+
+def _models() -> Screen[None]:
+    from footplate.screens.models import ModelsScreen
+
+    return ModelsScreen()
+
+
+def _endpoints() -> Screen[None]:
+    from footplate.screens.endpoints import EndpointsScreen
+
+    return EndpointsScreen()
+
+
+def _launch() -> Screen[None]:
+    from footplate.screens.launch import TemplatesScreen
+
+    return TemplatesScreen()
+
+
+def _invoke() -> Screen[None]:
+    from footplate.screens.invoke import InvokeScreen
+
+    return InvokeScreen()
+
+
+_MODES: dict[str, Callable[[], Screen[None]]] = {
+    "jobs": _jobs,
+    "clusters": _clusters,
+    "models": _models,
+    "endpoints": _endpoints,
+    "launch": _launch,
+    "invoke": _invoke,
+}

@@ -1,0 +1,53 @@
+"""Search of a log file for what a person typed, over the lines as they are shown."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from footplate.logs.index import LineIndex
+from footplate.logs.sanitise import parse_line
+
+
+@dataclass(frozen=True, slots=True)
+class Search:
+    """What is looked for: in the bytes of the file, and in the text of a line as it is shown."""
+
+    data: re.Pattern[bytes]
+    shown: re.Pattern[str]
+
+    def lines(self, index: LineIndex, start: int, direction: int = 1) -> Iterator[int]:
+        """Yield the lines that match, from `start` on (`direction` 1) or back (-1).
+
+        What matches only in an escape sequence, or in a state of the line that was overwritten, is no match. Nor is
+        a text found across a change of colour.
+        """
+        for number in index.search(self.data, start, direction):
+            line = parse_line(*index.display(number))
+            if line.cut or self.shown.search(line.text):
+                yield number
+
+    def next_line(self, index: LineIndex, start: int, direction: int = 1) -> int | None:
+        """Return the first line that matches from `start` on or back, starting over at the file's other end."""
+        found = next(self.lines(index, start, direction), None)
+        if found is not None:
+            return found
+        return next(self.lines(index, 0 if direction > 0 else index.lines - 1, direction), None)
+
+    def spans(self, text: str) -> list[tuple[int, int]]:
+        """Return where in a shown line the matches are."""
+        return [match.span() for match in self.shown.finditer(text) if match[0]]
+
+
+def compile_search(wanted: str) -> Search:
+    """Return the search for a text: a regular expression, or plain text where it is no valid one.
+
+    Without a capital letter it matches either case.
+    """
+    flags = re.MULTILINE | (re.NOFLAG if any(char.isupper() for char in wanted) else re.IGNORECASE)
+    try:
+        return Search(re.compile(wanted.encode(errors="replace"), flags), re.compile(wanted, flags))
+    except re.error:
+        literal = re.escape(wanted)
+        return Search(re.compile(literal.encode(errors="replace"), flags), re.compile(literal, flags))

@@ -1,0 +1,73 @@
+"""Deploy a model: make the endpoint where it is missing, start the deployment, wait until it serves."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+from footplate.workspace import Conflict, Deployment, NotFound, Workspace, WorkspaceError
+
+POLL_SECONDS = 0.2
+
+
+class DeploymentFailed(WorkspaceError):
+    """The deployment came to its end without serving; `raw` is the tail of its log."""
+
+
+async def free_endpoint_name(workspace: Workspace, wanted: str) -> str:
+    """`wanted`, or `wanted-2`, `wanted-3`… where it is taken."""
+    taken = {endpoint.name for endpoint in await workspace.endpoints()}
+    name, number = wanted, 1
+    while name in taken:
+        number += 1
+        name = f"{wanted}-{number}"
+    return name
+
+
+async def deploy(
+    workspace: Workspace,
+    model: str,
+    endpoint: str,
+    name: str,
+    *,
+    traffic: bool = True,
+    progress: Callable[[str], None] = lambda _: None,
+) -> Deployment:
+    """Deploy `model` as `name` on `endpoint` and wait until it serves; the same call twice changes nothing.
+
+    Raises NotFound for the model before anything is made, and DeploymentFailed with the reason and the log's tail.
+    """
+    found = await workspace.model(model)
+    try:
+        await workspace.endpoint(endpoint)
+    except NotFound:
+        progress(f"creating endpoint {endpoint}")
+        try:
+            await workspace.create_endpoint(endpoint)
+        except Conflict:
+            progress(f"endpoint {endpoint} was made by somebody else meanwhile")
+    progress(f"deploying {found.reference} as {name} on {endpoint}")
+    await workspace.deploy(endpoint, name, found.reference, traffic=traffic)
+    return await wait(workspace, endpoint, name)
+
+
+async def wait(workspace: Workspace, endpoint: str, name: str) -> Deployment:
+    """Wait until a deployment is Succeeded. Raises DeploymentFailed, or NotFound when it was deleted meanwhile."""
+    while True:
+        for deployment in (await workspace.endpoint(endpoint)).deployments:
+            if deployment.name == name:
+                break
+        else:
+            raise NotFound(
+                f"Deployment {name!r} of endpoint {endpoint!r} is gone.", "Somebody deleted it; deploy again."
+            )
+        if deployment.state == "Succeeded":
+            return deployment
+        if deployment.state == "Failed":
+            log = await workspace.deployment_log(endpoint, name, 30)
+            raise DeploymentFailed(
+                f"Deployment {name!r} of endpoint {endpoint!r} failed: {deployment.error or 'no reason given'}",
+                f"Mend it and delete the endpoint before the next try: footplate endpoint delete {endpoint}.",
+                log,
+            )
+        await asyncio.sleep(POLL_SECONDS)

@@ -1,0 +1,68 @@
+"""Follow a job: its log as it grows, until the job has ended and the last byte is read."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+from footplate.workspace import Job, LogFile, NotFound, Workspace
+
+POLL_SECONDS = 0.25
+_CHUNK = 1 << 18
+
+
+async def wait(workspace: Workspace, name: str, seen: Callable[[Job], None] | None = None) -> Job:
+    """Wait until a job has ended; `seen` gets it at each look."""
+    while True:
+        job = await workspace.job(name)
+        if seen:
+            seen(job)
+        if not job.active:
+            return job
+        await asyncio.sleep(POLL_SECONDS)
+
+
+async def log_file(workspace: Workspace, name: str, path: str | None) -> LogFile | None:
+    """The log file asked for, or the first user log (rank 0); None while there is none yet. Raises NotFound for a wrong path."""
+    files = await workspace.log_files(name)
+    if path is None:
+        return files[0] if files else None
+    for file in files:
+        if file.path == path:
+            return file
+    known = ", ".join(f.path for f in files) or "none yet"
+    raise NotFound(f"Job {name!r} has no log file {path!r}.", f"Its files: {known}.")
+
+
+async def copy_log(
+    workspace: Workspace,
+    name: str,
+    write: Callable[[bytes], None],
+    path: str | None = None,
+    *,
+    follow: bool = False,
+    seen: Callable[[Job], None] | None = None,
+) -> Job:
+    """Write a log file's bytes from the first on; with `follow`, until the job has ended. No byte is lost or repeated.
+
+    `path` None is the first user log. `seen` gets the job at each look. Returns the job as it was last seen.
+    """
+    offset = 0
+    while True:
+        job = await workspace.job(name)  # before the read: what an ended job wrote is all there
+        if seen:
+            seen(job)
+        going_on = follow and job.active
+        try:
+            file = await log_file(workspace, name, path)
+        except NotFound:
+            if not going_on:  # else the file may still come
+                raise
+            file = None
+        if file is not None:
+            while chunk := (await workspace.read_log(name, file.path, offset, _CHUNK)).data:
+                write(chunk)
+                offset += len(chunk)
+        if not going_on:
+            return job
+        await asyncio.sleep(POLL_SECONDS)

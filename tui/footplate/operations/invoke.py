@@ -1,0 +1,197 @@
+"""Test an endpoint with a picture: prepare the request, send it, explain the answer."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from footplate.logs.sanitise import clean
+from footplate.operations import pictures
+from footplate.workspace import Answer, Deployment, Endpoint, Invalid, NotFound, Workspace
+
+FORMATS = ("auto", "image", "tensor")
+_SEND_WHOLE = 1 << 20
+"""Up to this many bytes `auto` sends the picture's file as it is; above, the picture as the model's own first step makes it."""
+
+
+@dataclass(frozen=True)
+class Score:
+    """One class and its probability."""
+
+    label: str
+    probability: float
+
+
+@dataclass(frozen=True)
+class Request:
+    """A scoring request, ready to send; `steps` say what was done to the picture on this side."""
+
+    body: bytes
+    content_type: str
+    steps: tuple[str, ...]
+    preprocess_seconds: float
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """An answer, explained. `error` is set when the model did not answer with scores; `raw` is the body as it came."""
+
+    endpoint: str
+    deployment: str
+    status: int
+    label: str | None
+    probability: float | None
+    scores: tuple[Score, ...]
+    steps: tuple[str, ...]
+    request_bytes: int
+    preprocess_seconds: float
+    request_seconds: float
+    raw: bytes
+    error: str | None = None
+    model_ms: float | None = None
+
+    def document(self) -> dict[str, Any]:
+        """What `invoke --json` prints."""
+        return {
+            "endpoint": self.endpoint,
+            "deployment": self.deployment,
+            "status": self.status,
+            "label": self.label,
+            "probability": self.probability,
+            "scores": [{"label": s.label, "probability": s.probability} for s in self.scores],
+            "steps": list(self.steps),
+            "request_bytes": self.request_bytes,
+            "timings": {
+                "preprocess_ms": round(self.preprocess_seconds * 1000, 3),
+                "request_ms": round(self.request_seconds * 1000, 3),
+            },
+            **({"error": self.error} if self.error else {}),
+        }
+
+
+def answering(endpoint: Endpoint, deployment: str | None) -> Deployment | None:
+    """The deployment that a request goes to: the named one, else the one with most traffic. Raises NotFound for a wrong name."""
+    named = {d.name: d for d in endpoint.deployments}
+    if deployment is not None:
+        if deployment not in named:
+            known = ", ".join(named) or "none"
+            raise NotFound(f"Endpoint {endpoint.name!r} has no deployment {deployment!r}.", f"It has: {known}.")
+        return named[deployment]
+    weights = {name: weight for name, weight in endpoint.traffic.items() if weight and name in named}
+    return named[max(weights, key=lambda name: weights[name])] if weights else None
+
+
+async def preprocessing(workspace: Workspace, endpoint: Endpoint, deployment: str | None) -> Mapping[str, Any] | None:
+    """The preprocessing that the answering model declares in its `model.json`, if it is known."""
+    target = answering(endpoint, deployment)
+    if target is None:
+        return None
+    try:
+        model = await workspace.model(target.model)
+    except NotFound:
+        return None
+    found = model.metadata.get("preprocessing")
+    return found if isinstance(found, Mapping) else None
+
+
+def prepare(path: Path, spec: Mapping[str, Any] | None, form: str = "auto") -> Request:
+    """Make the request from a picture file. Raises Invalid, before anything is sent, for what is no picture."""
+    if form not in FORMATS:
+        raise Invalid(f"There is no request format {form!r}.", f"Known: {', '.join(FORMATS)}.")
+    started = time.perf_counter()
+    whole = path.read_bytes() if form == "auto" and path.is_file() and path.stat().st_size <= _SEND_WHOLE else b""
+    if form == "tensor":
+        body, steps = pictures.tensor_request(path, spec)
+        return Request(body, "application/json", steps, time.perf_counter() - started)
+    if form == "image" or whole or spec is None:
+        content = pictures.check(path)
+        return Request(whole or path.read_bytes(), content, (), time.perf_counter() - started)
+    body, steps = pictures.resized_request(path, spec)
+    return Request(body, "image/png", steps, time.perf_counter() - started)
+
+
+async def send(workspace: Workspace, endpoint: str, request: Request, deployment: str | None = None) -> Prediction:
+    """Send a request and explain the answer. Raises Unreachable when there is none."""
+    answer = await workspace.invoke(endpoint, request.body, {"Content-Type": request.content_type}, deployment)
+    return explain(endpoint, request, answer)
+
+
+async def invoke(
+    workspace: Workspace, endpoint: str, path: Path, deployment: str | None = None, form: str = "auto"
+) -> Prediction:
+    """Test an endpoint with one picture: look up what its model wants, prepare, send, explain."""
+    found = await workspace.endpoint(endpoint)
+    spec = await preprocessing(workspace, found, deployment)
+    request = await asyncio.to_thread(prepare, path, spec, form)
+    return await send(workspace, endpoint, request, deployment)
+
+
+def explain(endpoint: str, request: Request, answer: Answer) -> Prediction:
+    """Read the answer's label, probability and scores, or say in a sentence why there are none."""
+    parsed: Any = None
+    try:
+        parsed = json.loads(answer.body)
+    except ValueError:
+        error: str | None = "The answer is not JSON; see the raw answer."
+    else:
+        error = None
+    if answer.status >= 400:
+        error = _failure(answer, parsed)
+    scores: tuple[Score, ...] = ()
+    if error is None:
+        scores = _scores(parsed)
+        error = None if scores else "The answer holds no scores that footplate knows; see the raw answer."
+    steps = parsed.get("steps", ()) if isinstance(parsed, Mapping) and error is None else ()
+    timings = parsed.get("timings") if isinstance(parsed, Mapping) else None
+    model_ms = timings.get("model_ms") if isinstance(timings, Mapping) else None
+    return Prediction(
+        endpoint=endpoint,
+        deployment=answer.deployment,
+        status=answer.status,
+        label=scores[0].label if scores else None,
+        probability=scores[0].probability if scores else None,
+        scores=scores,
+        steps=(*request.steps, *(clean(str(step)) for step in steps)),
+        request_bytes=len(request.body),
+        preprocess_seconds=request.preprocess_seconds,
+        request_seconds=answer.seconds,
+        raw=answer.body,
+        error=error,
+        model_ms=float(model_ms) if isinstance(model_ms, int | float) else None,
+    )
+
+
+def _scores(parsed: Any) -> tuple[Score, ...]:
+    if not isinstance(parsed, Mapping):
+        return ()
+    listed = parsed.get("scores")
+    found = []
+    if isinstance(listed, list):
+        for item in listed:
+            if isinstance(item, Mapping) and isinstance(item.get("probability"), int | float):
+                found.append(Score(clean(str(item.get("label"))), float(item["probability"])))
+    if not found and "label" in parsed:  # Microsoft's score.py gives label and probability, the latter as text
+        try:
+            found.append(Score(clean(str(parsed["label"])), float(parsed.get("probability", "nan"))))
+        except (TypeError, ValueError):
+            return ()
+    return tuple(sorted(found, key=lambda score: -score.probability))
+
+
+def _failure(answer: Answer, parsed: Any) -> str:
+    """One sentence for an answer of status 400 and up; the model's own status stands behind Azure's 424."""
+    message = ""
+    if isinstance(parsed, Mapping):
+        inner = parsed.get("error", parsed.get("message"))
+        message = str(inner.get("message", inner) if isinstance(inner, Mapping) else inner or "")
+    if not message and b"<html" not in answer.body[:500].lower():
+        message = answer.body[:300].decode("utf-8", "replace").strip()
+    headers = {name.lower(): value for name, value in answer.headers.items()}
+    own = headers.get("ms-azureml-model-error-statuscode")
+    who = f"The model failed ({own})" if own else f"The endpoint answered {answer.status}"
+    return f"{who}: {clean(message)}" if message else f"{who} without a reason."

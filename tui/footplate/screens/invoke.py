@@ -1,0 +1,277 @@
+"""The invoke panel: a picture, what the model sees of it, and what it says."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from textual import on, work
+from textual.app import ComposeResult
+from textual.containers import Horizontal, Vertical
+from textual.content import Content
+from textual.widgets import Input, Rule, Static
+
+from footplate import words
+from footplate.logs.sanitise import clean
+from footplate.operations import invoke as invoking
+from footplate.operations import pictures
+from footplate.screens.base import ConsoleScreen, bindings
+from footplate.screens.dialogs import TextDialog
+from footplate.widgets.bars import Bar, Bars
+from footplate.widgets.picture import Picture
+from footplate.workspace import Endpoint, WorkspaceError
+
+if TYPE_CHECKING:
+    from footplate.operations.pictures import Look
+
+_SUFFIXES = {".jpg", ".jpeg", ".png", ".webp", ".gif", ".bmp", ".tif", ".tiff"}
+
+
+class InvokeScreen(ConsoleScreen):
+    """Pick a picture, see it beside what the model sees, send it, see bars for every class."""
+
+    where = "invoke"
+    BINDINGS = bindings("invoke")
+
+    DEFAULT_CSS = """
+    InvokeScreen #target { height: 1; padding: 0 1; }
+    InvokeScreen #path { height: 1; border: none; padding: 0 1; background: $boost; }
+    InvokeScreen #pictures { height: 1fr; }
+    InvokeScreen #pictures > Vertical { width: 1fr; padding: 0 1; }
+    InvokeScreen .caption { height: 1; color: $text-muted; }
+    InvokeScreen Picture { height: 1fr; }
+    InvokeScreen Rule { margin: 0; color: $panel-lighten-2; height: 1; }
+    InvokeScreen #answer { height: 6; }
+    InvokeScreen Bars { width: 1fr; height: 6; padding: 0 1; }
+    InvokeScreen #said { width: 44%; height: 6; padding: 0 1; }
+    """
+
+    def __init__(self, endpoint: str | None = None) -> None:
+        super().__init__()
+        self.wanted = endpoint
+        self.endpoint: Endpoint | None = None
+        self._endpoints: tuple[Endpoint, ...] = ()
+        self._picture: Path | None = None
+        self._history: list[str] = []
+        self._prediction: invoking.Prediction | None = None
+
+    def crumbs(self) -> tuple[str, ...]:
+        """`endpoints ▸ name ▸ invoke`."""
+        return ("endpoints", self.endpoint.name, "invoke") if self.endpoint else ("invoke",)
+
+    def compose(self) -> ComposeResult:
+        """Endpoint, path, the two pictures, the answer."""
+        yield self.top()
+        yield Static("", id="target", markup=False)
+        yield Input(placeholder="path of a picture; / types it, o picks it", id="path", compact=True)
+        with Horizontal(id="pictures"):
+            with Vertical():
+                yield Static("the picture", id="original-caption", classes="caption", markup=False)
+                yield Picture(id="original")
+            with Vertical():
+                yield Static("what the model sees", id="seen-caption", classes="caption", markup=False)
+                yield Picture(id="seen")
+        yield Rule()
+        with Horizontal(id="answer"):
+            yield Bars(id="bars")
+            yield Static("", id="said", markup=False)
+        yield self.keys()
+
+    def on_mount(self) -> None:
+        """Find the endpoint and a first picture."""
+        path = self.query_one("#path", Input)
+        path.cursor_blink = False
+        self.query_one("#original", Picture).can_focus = True
+        self.query_one("#original", Picture).focus()
+        self.load()
+
+    def on_screen_resume(self) -> None:
+        """Endpoints may have come or gone."""
+        self.load()
+
+    @work(exclusive=True, group="endpoints")
+    async def load(self) -> None:
+        """Look up the endpoints; without a choice take the first that serves."""
+        found = await self.guarded(self.workspace.endpoints())
+        if found is None:
+            return
+        self._endpoints = tuple(found)
+        serving = [e for e in found if e.state == "Succeeded"] or list(found)
+        self.endpoint = next((e for e in found if e.name == self.wanted), serving[0] if serving else None)
+        self._show_target()
+        if self._picture is None and self.endpoint is not None:
+            folder = await self._sample_folder()
+            first = next(iter(sorted(folder.glob("*/*"))), None) if folder else None
+            if first is not None:
+                self.choose(first)
+
+    async def _sample_folder(self) -> Path | None:
+        """The sample pictures that were not trained on, where they were drawn."""
+        try:
+            folder = await self.workspace.data_folder("birds@latest")
+        except WorkspaceError:
+            return None
+        return folder / "val" if folder and (folder / "val").is_dir() else None
+
+    def _show_target(self) -> None:
+        self.set_crumbs()
+        target = self.query_one("#target", Static)
+        if self.endpoint is None:
+            target.update(Content.styled("No endpoint yet. d on a model (3) deploys it.", "$text-warning"))
+            return
+        parts = [
+            f"{name} {weight} % {'█' * round(weight / 10)}" for name, weight in self.endpoint.traffic.items() if weight
+        ]
+        more = f"   e: next of {len(self._endpoints)} endpoints" if len(self._endpoints) > 1 else ""
+        state = "" if self.endpoint.state == "Succeeded" else f"{self.endpoint.state}   "
+        traffic = "   ".join(parts) or "no deployment has traffic"
+        target.update(
+            Content.assemble(
+                (self.endpoint.name, "bold"), "   ", (state, "$text-warning"), clean(traffic), (more, "$text-muted")
+            )
+        )
+
+    # The picture
+
+    def choose(self, path: Path) -> None:
+        """Take a picture: show it, and what the model sees."""
+        self._picture = path
+        field = self.query_one("#path", Input)
+        with field.prevent(Input.Changed):
+            field.value = str(path)
+        self._prediction = None
+        self.query_one(Bars).show([])
+        self._say(Content.styled("s sends it", "$text-muted"))
+        self.look(path)
+
+    @work(exclusive=True, group="look")
+    async def look(self, path: Path) -> None:
+        """Decode and preprocess off the loop."""
+        try:
+            spec = await invoking.preprocessing(self.workspace, self.endpoint, None) if self.endpoint else None
+            found = await asyncio.to_thread(pictures.look, path, spec)
+        except WorkspaceError as error:
+            for which in ("#original", "#seen"):
+                self.query_one(which, Picture).show(None)
+            self.query_one("#original-caption", Static).update(Content(clean(path.name)))
+            self.query_one("#seen-caption", Static).update(Content("nothing"))
+            self._picture = None
+            self._say(Content.styled(clean(str(error)), "$text-error"))
+            return
+        self._show_look(path, found)
+
+    def _show_look(self, path: Path, look: Look) -> None:
+        self.query_one("#original", Picture).show(look.original)
+        self.query_one("#seen", Picture).show(look.seen)
+        width, height = look.size
+        self.query_one("#original-caption", Static).update(
+            Content(clean(f"{path.parent.name}/{path.name}  {width}×{height} {look.format} {words.size(look.bytes)}"))
+        )
+        steps = ", ".join(look.steps) or "unchanged"
+        self.query_one("#seen-caption", Static).update(
+            Content(clean(f"what the model sees  {look.seen.width}×{look.seen.height}  {steps}"))
+        )
+
+    @on(Input.Submitted, "#path")
+    def _typed(self, event: Input.Submitted) -> None:
+        self.query_one("#original", Picture).focus()
+        if event.value.strip():
+            self.choose(Path(event.value.strip()).expanduser())
+
+    def action_path(self) -> None:
+        """Type a path."""
+        self.query_one("#path", Input).focus()
+
+    @work(exclusive=True, group="pick")
+    async def action_pick(self) -> None:
+        """Pick a picture from a list of files."""
+        from textual_fspicker import FileOpen, Filters
+
+        start = self._picture.parent if self._picture else await self._sample_folder() or Path.cwd()
+        kinds = Filters(("Pictures", lambda p: p.suffix.lower() in _SUFFIXES), ("All", lambda _: True))
+        chosen = await self.app.push_screen_wait(FileOpen(str(start), title="Pick a picture", filters=kinds))
+        if chosen is not None:
+            self.choose(Path(chosen))
+
+    def action_next_picture(self) -> None:
+        """The next picture of the same folder."""
+        self._step(1)
+
+    def action_previous_picture(self) -> None:
+        """The picture before."""
+        self._step(-1)
+
+    def _step(self, step: int) -> None:
+        if self._picture is None:
+            return
+        beside = sorted(p for p in self._picture.parent.iterdir() if p.suffix.lower() in _SUFFIXES)
+        if self._picture in beside:
+            self.choose(beside[(beside.index(self._picture) + step) % len(beside)])
+
+    def action_next_endpoint(self) -> None:
+        """Ask another endpoint."""
+        if self._endpoints and self.endpoint:
+            names = [e.name for e in self._endpoints]
+            self.wanted = names[(names.index(self.endpoint.name) + 1) % len(names)]
+            self.load()
+            if self._picture:
+                self.choose(self._picture)
+
+    # The answer
+
+    @work(exclusive=True, group="send")
+    async def action_send(self) -> None:
+        """Send the picture and show the answer."""
+        if self.endpoint is None or self._picture is None:
+            self._say(
+                Content.styled("Nothing to send: pick a picture with o, deploy a model with d in 3.", "$text-warning")
+            )
+            return
+        path = self._picture
+        self._say(Content.styled("asking …", "$text-muted"))
+        try:
+            prediction = await invoking.invoke(self.workspace, self.endpoint.name, path)
+        except WorkspaceError as error:
+            self._say(Content.styled(clean(str(error)), "$text-error"))
+            return
+        self.show_prediction(path, prediction)
+
+    def show_prediction(self, path: Path, prediction: invoking.Prediction) -> None:
+        """Bars, who answered, how long it took, and the pictures asked about before."""
+        self._prediction = prediction
+        self.query_one(Bars).show([Bar(score.label, score.probability) for score in prediction.scores])
+        asked = (
+            f"answered by {prediction.deployment} · {prediction.status} · {prediction.request_seconds * 1000:.0f} ms"
+        )
+        parts = [f"prepare {prediction.preprocess_seconds * 1000:.0f}"]
+        if prediction.model_ms is not None:
+            parts.append(f"model {prediction.model_ms:.0f}")
+        sizes = f"sent {words.size(prediction.request_bytes)} · came {words.size(len(prediction.raw))} · {' · '.join(parts)} ms"
+        if prediction.error:
+            said: Any = Content.styled(clean(prediction.error), "$text-error")
+        else:
+            said = Content.assemble(
+                (f"{prediction.label} {words.percent(prediction.probability or 0)}", "bold $text-success")
+            )
+            self._history.insert(0, f"{path.stem} {prediction.label} {(prediction.probability or 0) * 100:.1f}")
+        lines = [said, Content(clean(asked)), Content.styled(clean(sizes), "$text-muted")]
+        if len(self._history) > 1:
+            lines.append(Content.styled(clean("history  " + " · ".join(self._history[1:4])), "$text-muted"))
+        self._say(Content("\n").join(lines))
+
+    def _say(self, text: Content) -> None:
+        self.query_one("#said", Static).update(text)
+
+    def action_raw(self) -> None:
+        """The answer as it came."""
+        if self._prediction is None:
+            self.console.notify("No answer yet; s sends the picture.", markup=False)
+            return
+        raw = self._prediction.raw.decode("utf-8", "replace")
+        try:
+            raw = json.dumps(json.loads(raw), indent=2, ensure_ascii=False)
+        except ValueError:
+            raw = raw or "Empty answer."
+        self.app.push_screen(TextDialog(f"Raw answer of {self._prediction.endpoint}", raw))

@@ -1,0 +1,178 @@
+"""The list of jobs: the first screen."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import ClassVar
+
+from textual import work
+from textual.content import Content
+
+from footplate import words
+from footplate.screens.base import bindings
+from footplate.screens.listing import ListScreen
+from footplate.widgets.virtual_table import Cell, CellStyle, Column, Row
+from footplate.workspace import Job, JobFilter
+
+_STATUS_STYLES: dict[str, CellStyle] = {
+    "Completed": "ok",
+    "Running": "accent",
+    "Finalizing": "accent",
+    "Failed": "error",
+    "NotResponding": "error",
+    "Canceled": "muted",
+    "CancelRequested": "warn",
+    "Queued": "warn",
+    "Preparing": "warn",
+    "Provisioning": "warn",
+    "Starting": "warn",
+}
+_FULL_LOOK_SECONDS = 30
+
+
+def status_cell(status: str) -> Cell:
+    """A status as Azure spells it, told by its first letter as well as by colour."""
+    return Cell(f"{status[:1].upper()} {status}", _STATUS_STYLES.get(status, "plain"))
+
+
+class JobsScreen(ListScreen):
+    """Jobs, newest first."""
+
+    where = "jobs"
+    BINDINGS = bindings("jobs")
+    columns: ClassVar[tuple[Column, ...]] = (
+        Column("name", "NAME", None, minimum=20, priority=100),
+        Column("status", "STATUS", 14, priority=99),
+        Column("experiment", "EXPERIMENT", 14, priority=50),
+        Column("cluster", "CLUSTER", 12, priority=55),
+        Column("ranks", "N×R", 5, priority=60),
+        Column("age", "AGE", 4, "right", priority=80),
+        Column("took", "TOOK", 6, "right", priority=75),
+        Column("metric", "METRIC", 19, "right", priority=70),
+        Column("note", "NOTE", None, minimum=16, priority=40),
+    )
+    empty = (
+        "No jobs yet.\n\n"
+        "5  launch one from a template\n"
+        "d  run the whole line on drawn birds: train on two processes,\n"
+        "   register, deploy, predict; in about two minutes"
+    )
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._jobs: dict[str, Job] = {}
+        self._rows: dict[str, tuple[Job, str, Row]] = {}
+        self._whole: datetime | None = None
+
+    async def fetch(self) -> Sequence[Row]:
+        """The newest page each second; all pages at first and every half minute, shown as they come."""
+        now = datetime.now(UTC)
+        whole = self._whole is None or (now - self._whole).total_seconds() > _FULL_LOOK_SECONDS
+        seen: dict[str, Job] = {}
+        async for page in self.workspace.jobs(JobFilter()):
+            seen.update((job.name, job) for job in page)
+            if not whole:
+                break
+            if not self._loaded:
+                self._jobs = dict(seen)
+                self.show_rows(self._build(now))
+        if whole:
+            self._whole = now
+            self._jobs = seen
+        else:
+            oldest = min((job.created for job in seen.values()), default=now)
+            self._jobs = seen | {n: j for n, j in self._jobs.items() if n not in seen and j.created < oldest}
+        self._summarise()
+        return self._build(now)
+
+    def _build(self, now: datetime) -> list[Row]:
+        """Rows in the jobs' order; one whose job and age are unchanged is the same object, so nothing is drawn again."""
+        rows = []
+        for job in self._jobs.values():
+            ages = f"{words.age(job.created, now)} {words.span(job.seconds(now))}"
+            known = self._rows.get(job.name)
+            if known is None or known[1] != ages or known[0] != job:
+                known = self._rows[job.name] = (job, ages, self._row(job, now))
+            rows.append(known[2])
+        return rows
+
+    def _row(self, job: Job, now: datetime) -> Row:
+        metric = f"{job.headline[0]} {words.number(job.headline[1])}" if job.headline else ""
+        return Row(
+            job.name,
+            (
+                job.display_name or job.name,
+                status_cell(job.status),
+                job.experiment,
+                job.compute,
+                f"{job.nodes}×{job.ranks_per_node}",
+                words.age(job.created, now),
+                words.span(job.seconds(now)),
+                metric,
+                Cell(job.error, "error") if job.error else Cell(job.note, "muted"),
+            ),
+        )
+
+    def _summarise(self) -> None:
+        jobs = self._jobs.values()
+        today = datetime.now().astimezone().date()
+        running = sum(job.status in ("Running", "Finalizing") for job in jobs)
+        waiting = sum(job.active and job.status not in ("Running", "Finalizing") for job in jobs)
+        failed = sum(job.status == "Failed" and job.created.astimezone().date() == today for job in jobs)
+        counts = ((running, "running"), (waiting, "waiting"), (failed, "failed today"))
+        self.console.summary = " · ".join(f"{count} {what}" for count, what in counts if count)
+
+    def explain(self, key: str) -> Content:
+        """Why it waits or failed, or what it is."""
+        job = self._jobs.get(key)
+        if job is None:
+            return Content("")
+        if job.error:
+            return Content.assemble((f"{job.name}  ", "bold"), (job.error, "$text-error"))
+        inputs = ", ".join(f"{name} {value}" for name, value in job.inputs.items())
+        return Content.assemble((f"{job.name}  ", "bold"), (job.note or inputs or job.command.strip(), "$text-muted"))
+
+    def not_now(self, key: str | None) -> frozenset[str]:
+        """A job that has ended cannot be cancelled; one that goes on has no model yet."""
+        job = self._jobs.get(key) if key else None
+        if job is None:
+            return frozenset({"open", "logs", "metrics", "cancel", "register"})
+        return frozenset({"register"} if job.active else {"cancel"})
+
+    # Keys
+
+    def current(self) -> Job | None:
+        """The job under the cursor."""
+        key = self.table.cursor_key
+        return self._jobs.get(key) if key else None
+
+    def action_open(self) -> None:
+        """Open the job: the log of one that goes on, the overview of one that ended."""
+        if job := self.current():
+            self.console.open_job(job.name, "logs" if job.active else "overview")
+
+    def action_logs(self) -> None:
+        """Open the job at its log."""
+        if job := self.current():
+            self.console.open_job(job.name, "logs")
+
+    def action_metrics(self) -> None:
+        """Open the job at its metrics."""
+        if job := self.current():
+            self.console.open_job(job.name, "metrics")
+
+    def action_cancel(self) -> None:
+        """Cancel the job under the cursor, after asking."""
+        if (job := self.current()) and job.active:
+            self.console.cancel_job(job)
+
+    def action_register(self) -> None:
+        """Register the model of the job under the cursor."""
+        if (job := self.current()) and not job.active:
+            self.console.register_job(job)
+
+    @work(exclusive=True, group="demo")
+    async def action_demo(self) -> None:
+        """Run the whole line."""
+        await self.guarded(self.console.run_demo())

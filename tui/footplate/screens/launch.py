@@ -1,0 +1,278 @@
+"""Launch: choose a template, change its values, see what will really run, start it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from textual import on, work
+from textual.app import ComposeResult
+from textual.containers import Horizontal, VerticalScroll
+from textual.content import Content
+from textual.widgets import Button, Input, Static
+
+from footplate import words
+from footplate.jobfile import JobFile, plan
+from footplate.logs.sanitise import clean
+from footplate.operations import launch
+from footplate.screens.base import ConsoleScreen, bindings
+from footplate.screens.dialogs import TextDialog
+from footplate.widgets.virtual_table import Cell, Column, Row, VirtualTable
+from footplate.workspace import WorkspaceError
+
+
+class TemplatesScreen(ConsoleScreen):
+    """The job files that can be launched."""
+
+    where = "templates"
+    BINDINGS = bindings("templates")
+
+    def crumbs(self) -> tuple[str, ...]:
+        """`launch`."""
+        return ("launch",)
+
+    def compose(self) -> ComposeResult:
+        """The list."""
+        yield self.top()
+        columns = (
+            Column("file", "TEMPLATE", 28, priority=100),
+            Column("kind", "N×R", 5, priority=80),
+            Column("about", "WHAT IT DOES", None, minimum=30, priority=90),
+            Column("folder", "FOLDER", None, minimum=24, priority=10),
+        )
+        table = VirtualTable(columns, id="table")
+        table.empty = "No job files. Put Azure ML job files (YAML) into ./jobs where you start footplate."
+        yield table
+        yield self.keys()
+
+    def on_mount(self) -> None:
+        """Read the templates off the loop."""
+        self.query_one(VirtualTable).focus()
+        self.load()
+
+    def on_screen_resume(self) -> None:
+        """A file may have come or gone."""
+        self.load()
+
+    @work(exclusive=True, group="templates", thread=True)
+    def load(self) -> None:
+        """Read every template's first facts; one that cannot be read is listed with the reason."""
+        rows = []
+        for path in launch.templates():
+            try:
+                file = launch.prepare(path)
+                about: Cell | str = file.description or file.display_name or file.experiment_name
+                shape = f"{file.nodes}×{file.ranks_per_node}"
+            except WorkspaceError as error:
+                about, shape = Cell(str(error), "error"), ""
+            rows.append(Row(str(path), (path.name, shape, about, Cell(str(path.parent), "muted"))))
+        self.app.call_from_thread(self.query_one(VirtualTable).set_rows, rows)
+
+    @on(VirtualTable.Selected)
+    def _selected(self) -> None:
+        self.action_open()
+
+    def action_open(self) -> None:
+        """Open the form; a file with a fault is explained instead."""
+        key = self.query_one(VirtualTable).cursor_key
+        if key is None:
+            return
+        try:
+            job_file = launch.prepare(Path(key))
+        except WorkspaceError as error:
+            self.console.tell_fault(error)
+            return
+        self.app.push_screen(LaunchScreen(job_file))
+
+
+class LaunchScreen(ConsoleScreen):
+    """The form made of a job file. Every value typed goes into the file's text; the right side shows what that runs."""
+
+    where = "launch"
+    BINDINGS = bindings("launch")
+
+    DEFAULT_CSS = """
+    LaunchScreen > Horizontal { height: 1fr; }
+    LaunchScreen #form { width: 1fr; min-width: 36; padding: 0 1; scrollbar-size-vertical: 1; }
+    LaunchScreen #plan { width: 1.2fr; padding: 0 1; border-left: solid $panel-lighten-2; scrollbar-size-vertical: 1; }
+    LaunchScreen .head { color: $text-muted; text-style: bold; height: 1; margin: 1 0 0 0; }
+    LaunchScreen .row { height: 1; }
+    LaunchScreen .label { width: 16; height: 1; }
+    LaunchScreen .read { width: 12; height: 1; color: $text-muted; padding: 0 0 0 1; }
+    LaunchScreen Input { width: 1fr; height: 1; border: none; padding: 0 1; background: $boost; }
+    LaunchScreen Input:focus { background: $primary-muted; }
+    LaunchScreen Button { height: 1; border: none; margin: 1 0 0 16; min-width: 14; }
+    LaunchScreen #plan-text { height: auto; }
+    """
+
+    def __init__(self, job_file: JobFile) -> None:
+        super().__init__()
+        self._original = job_file
+        self._file: JobFile | None = job_file
+        self._fields: dict[str, str] = {}  # widget id → dotted key of the job file
+        self._clusters: tuple[str, ...] = ()
+
+    def crumbs(self) -> tuple[str, ...]:
+        """`launch ▸ file`."""
+        return ("launch", self._original.label)
+
+    def compose(self) -> ComposeResult:
+        """Form on the left, plan on the right."""
+        file = self._original
+        yield self.top()
+        with Horizontal():
+            with VerticalScroll(id="form", can_focus=False):
+                if file.inputs:
+                    yield Static("Inputs", classes="head", markup=False)
+                for name, given in file.inputs.items():
+                    yield from self._row(
+                        f"inputs.{name}", name, given.path if given.literal is None else given.literal, given.read_as
+                    )
+                yield Static("Where", classes="head", markup=False)
+                yield from self._row("compute", "cluster", file.compute or "local", "")
+                yield from self._row("resources.instance_count", "nodes", str(file.nodes), "")
+                if file.distribution:
+                    yield from self._row(
+                        "distribution.process_count_per_instance", "ranks a node", str(file.ranks_per_node), ""
+                    )
+                yield Static("Name", classes="head", markup=False)
+                yield from self._row("name", "job name", file.name or "", "made up" if not file.name else "")
+                yield from self._row("experiment_name", "experiment", file.experiment_name, "")
+                yield Button("Launch", id="launch", variant="primary")
+            with VerticalScroll(id="plan", can_focus=False):
+                yield Static("", id="plan-text", markup=False)
+        yield self.keys()
+
+    def _row(self, key: str, label: str, value: str | None, read: str) -> ComposeResult:
+        field = f"field-{len(self._fields)}"
+        self._fields[field] = key
+        with Horizontal(classes="row"):
+            yield Static(Content(clean(label)), classes="label")
+            yield Input(value or "", id=field, compact=True)
+            yield Static(Content(read), id=f"{field}-read", classes="read")
+
+    def on_mount(self) -> None:
+        """Start on the first field."""
+        for field in self.query(Input):
+            field.cursor_blink = False
+        self.query(Input).first().focus()
+        self.look_up_clusters()
+        self.replan()
+
+    @work(exclusive=True, group="clusters")
+    async def look_up_clusters(self) -> None:
+        """Which clusters there are, so that a wrong name is said before launch."""
+        clusters = await self.guarded(self.workspace.clusters())
+        if clusters is not None:
+            self._clusters = tuple(cluster.name for cluster in clusters)
+            self.replan()
+
+    @on(Input.Changed)
+    def _changed(self) -> None:
+        self.replan()
+
+    @on(Input.Submitted)
+    def _next_field(self) -> None:
+        self.focus_next()
+
+    def _edits(self) -> dict[str, object]:
+        """What was typed, where it differs from the file."""
+        edits: dict[str, object] = {}
+        original = self._original
+        for field, key in self._fields.items():
+            value = self.query_one(f"#{field}", Input).value.strip()
+            before = {
+                "compute": original.compute,
+                "resources.instance_count": str(original.nodes),
+                "distribution.process_count_per_instance": str(original.ranks_per_node),
+                "name": original.name or "",
+                "experiment_name": original.experiment_name,
+            }.get(key)
+            if before is None:
+                given = original.inputs[key.removeprefix("inputs.")]
+                before = given.literal if given.literal is not None else given.path
+            if value != before and not (key == "name" and not value):
+                edits[key] = value
+        return edits
+
+    def replan(self) -> None:
+        """Put the values into the file and show what that runs, or the fault."""
+        text: list[Content]
+        try:
+            self._file = launch.change_values(self._original, self._edits())
+            text = self._plan_text(self._file, launch.dry_run(self._file))
+        except WorkspaceError as error:
+            self._file = None
+            text = [
+                Content.styled("✗ This cannot be launched", "bold $text-error"),
+                Content(""),
+                Content(clean(str(error))),
+            ]
+        self.query_one("#plan-text", Static).update(Content("\n").join(text))
+        self.query_one("#launch", Button).disabled = self._file is None or self.console.read_only
+        if self._file is not None:
+            for field, key in self._fields.items():
+                if key.startswith("inputs."):
+                    given = self._file.inputs[key.removeprefix("inputs.")]
+                    self.query_one(f"#{field}-read", Static).update(Content(given.read_as))
+
+    def _plan_text(self, file: JobFile, document: dict[str, Any]) -> list[Content]:
+        planned = plan(file)
+        head, muted = "bold $text-accent", "$text-muted"
+        lines = [
+            Content.assemble(
+                ("What will run   ", head),
+                f"{planned.nodes} × {planned.ranks_per_node} = {planned.world_size} rank{'s' * (planned.world_size > 1)}",
+            ),
+            Content(""),
+            *(Content(f"  {clean(line)}") for line in planned.command.strip().splitlines()),
+            Content(""),
+        ]
+        for rank in document["commands"][:8]:
+            variables = "  ".join(f"{k}={clean(v)}" for k, v in rank["environment"].items())
+            lines.append(Content.assemble((f"  rank {rank['rank']}  node {rank['node']}  ", muted), variables))
+        if len(document["commands"]) > 8:
+            lines.append(Content.styled(f"  … and {len(document['commands']) - 8} more", muted))
+        upload = document["upload"]
+        by = f", by {upload['ignored_by']}" if upload["ignored_by"] else ""
+        code = f" from {file.code}" if file.code else ""
+        lines += [
+            Content(""),
+            Content.assemble(
+                ("Upload        ", muted), clean(f"{upload['files']} files, {words.size(upload['bytes'])}{by}{code}")
+            ),
+            Content.assemble(("Environment   ", muted), clean(file.environment)),
+        ]
+        if self.workspace.kind == "local":
+            lines.append(Content.styled("              this machine's Python stands in for it", muted))
+        compute = file.compute or "local"
+        if self._clusters and compute not in self._clusters:
+            lines += [
+                Content(""),
+                Content.styled(
+                    clean(f"⚠ There is no cluster {compute!r}; known: {', '.join(self._clusters)}."), "$text-warning"
+                ),
+            ]
+        return lines
+
+    # Keys
+
+    @on(Button.Pressed, "#launch")
+    def _pressed(self) -> None:
+        self.action_launch()
+
+    @work(exclusive=True, group="launch")
+    async def action_launch(self) -> None:
+        """Start the job and go to its log."""
+        if self._file is None:
+            self.console.notify("The form has a fault; see the right side.", severity="error", markup=False)
+            return
+        job = await self.guarded(self.workspace.submit(self._file))
+        if job is not None:
+            self.app.pop_screen()
+            self.console.open_job(job.name, "logs")
+
+    def action_dry_run(self) -> None:
+        """Show the file as it would be sent, with every change in it."""
+        if self._file is not None:
+            self.app.push_screen(TextDialog(f"{self._original.label} as it would be launched", self._file.text))

@@ -1,0 +1,195 @@
+"""A list that stays up to date: filter, faults only, the row that explains what is under the cursor."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from typing import ClassVar
+
+from textual import on, work
+from textual.app import ComposeResult
+from textual.content import Content
+from textual.timer import Timer
+from textual.widgets import Input, Rule, Static
+
+from footplate.screens.base import ConsoleScreen
+from footplate.widgets.chrome import KeyLine
+from footplate.widgets.virtual_table import Cell, Column, Row, VirtualTable
+from footplate.workspace import Unreachable, WorkspaceError
+
+
+class ListScreen(ConsoleScreen):
+    """The base of the four lists. A child gives columns, `fetch`, `explain`, and what to do on enter."""
+
+    columns: ClassVar[tuple[Column, ...]] = ()
+    empty: ClassVar[str] = ""
+    every_seconds: ClassVar[float] = 1.0
+
+    DEFAULT_CSS = """
+    ListScreen #filter { height: 1; border: none; padding: 0 1; display: none; background: $surface; }
+    ListScreen #filter.shown { display: block; }
+    ListScreen VirtualTable { padding: 0 0; }
+    ListScreen Rule { margin: 0; color: $panel-lighten-2; height: 1; }
+    ListScreen #explain { height: 1; padding: 0 2; }
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.expression = ""
+        self.only_faults = False
+        self._all: Sequence[Row] = ()
+        self._timer: Timer | None = None
+        self._loaded = False
+
+    def compose(self) -> ComposeResult:
+        """Top line, filter, table, explanation, keys."""
+        yield self.top()
+        yield Input(placeholder="words to keep; status:failed; empty shows all", id="filter", compact=True)
+        table = VirtualTable(self.columns, id="table")
+        table.empty = "Loading …"
+        yield table
+        yield Rule()
+        yield Static("", id="explain", markup=False)
+        yield self.keys()
+
+    def on_mount(self) -> None:
+        """Load at once, then again every second while this screen is the one in sight."""
+        self.query_one("#filter", Input).cursor_blink = False
+        self.table.focus()
+        self._timer = self.set_interval(self.every_seconds, self.reload)
+        self.reload()
+
+    def on_screen_suspend(self) -> None:
+        """Nobody looks: stop asking."""
+        if self._timer:
+            self._timer.pause()
+
+    def on_screen_resume(self) -> None:
+        """Look again at once."""
+        if self._timer and self._loaded:
+            self._timer.resume()
+            self.reload()
+
+    @property
+    def table(self) -> VirtualTable:
+        """The table."""
+        return self.query_one("#table", VirtualTable)
+
+    # Rows
+
+    @abstractmethod
+    async def fetch(self) -> Sequence[Row]:
+        """All rows, newest first; blocking work belongs to the workspace's own threads."""
+
+    @abstractmethod
+    def explain(self, key: str) -> Content:
+        """One line on the row under the cursor."""
+
+    @work(exclusive=True, group="list")
+    async def reload(self) -> None:
+        """Fetch and show; a workspace that does not answer is said in the explaining line, and asked again."""
+        try:
+            rows = await self.fetch()
+        except Unreachable as error:
+            self.query_one("#explain", Static).update(Content(str(error)))
+            return
+        except WorkspaceError as error:
+            self.console.tell_fault(error)
+            return
+        self.show_rows(rows)
+
+    def show_rows(self, rows: Sequence[Row]) -> None:
+        """Hand the rows that pass the filter to the table."""
+        self._all = rows
+        self._loaded = True
+        kept = [row for row in rows if self.passes(row)] if self.expression or self.only_faults else rows
+        table = self.table
+        if rows:
+            table.empty = f"None of {len(rows):,} rows passes the filter. esc shows all."
+        else:
+            table.empty = self.empty
+        table.set_rows(kept)
+        self._explain(table.cursor_key)
+
+    def passes(self, row: Row) -> bool:
+        """Whether a row passes filter and faults-only; all words must occur, `status:` looks at the status alone."""
+        texts = [cell if isinstance(cell, str) else cell.text for cell in row.cells]
+        if self.only_faults and not any(isinstance(cell, Cell) and cell.style == "error" for cell in row.cells):
+            return False
+        whole = " ".join((row.key, *texts)).lower()
+        for word in self.expression.lower().split():
+            field, colon, wanted = word.partition(":")
+            if colon and field in ("status", "state"):
+                status = next((t for t, c in zip(texts, self.columns, strict=True) if c.key == "status"), "").lower()
+                if not any(one and one in status for one in wanted.split(",")):
+                    return False
+            elif word not in whole:
+                return False
+        return True
+
+    @on(VirtualTable.Highlighted)
+    def _highlighted(self, event: VirtualTable.Highlighted) -> None:
+        self._explain(event.key)
+
+    def _explain(self, key: str | None) -> None:
+        shown = self.explain(key) if key is not None else Content("")
+        kept, total = len(self.table.rows), len(self._all)
+        if kept != total:
+            shown = Content.assemble((f"{kept:,} of {total:,}  ", "bold $accent"), shown)
+        self.query_one("#explain", Static).update(shown)
+        self.query_one(KeyLine).turn_off(self.not_now(key))
+
+    def not_now(self, key: str | None) -> frozenset[str]:
+        """Actions that do not apply to the row under the cursor."""
+        return frozenset() if key is not None else frozenset({"open"})
+
+    # Keys
+
+    def action_refresh(self) -> None:
+        """Look again now."""
+        self.reload()
+
+    def action_faults(self) -> None:
+        """Only what is in trouble, or all again."""
+        self.only_faults = not self.only_faults
+        self.console.notify(
+            "Only what is in trouble; f shows all." if self.only_faults else "All rows.", markup=False, timeout=3
+        )
+        self.show_rows(self._all)
+
+    def action_filter(self) -> None:
+        """Open the filter line."""
+        line = self.query_one("#filter", Input)
+        line.add_class("shown")
+        line.focus()
+
+    @on(Input.Changed, "#filter")
+    def _filter_changed(self, event: Input.Changed) -> None:
+        self.expression = event.value
+        self.show_rows(self._all)
+
+    @on(Input.Submitted, "#filter")
+    def _filter_done(self) -> None:
+        self.query_one("#filter", Input).set_class(bool(self.expression), "shown")
+        self.table.focus()
+
+    def key_escape(self) -> None:
+        """Clear the filter; a list is the first step, so there is none to go back from it."""
+        line = self.query_one("#filter", Input)
+        line.value = ""
+        line.remove_class("shown")
+        self.only_faults = False
+        self.table.focus()
+        self.show_rows(self._all)
+
+    def action_leave(self) -> None:
+        """Leave the console."""
+        self.console.exit()
+
+    @on(VirtualTable.Selected)
+    def _selected(self) -> None:
+        self.action_open()
+
+    @abstractmethod
+    def action_open(self) -> None:
+        """Go into what is under the cursor."""

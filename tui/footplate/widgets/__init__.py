@@ -1,0 +1,1 @@
+"""The console's own widgets, one a file."""

@@ -1,0 +1,51 @@
+"""Figures and moments as the console and the commands write them."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+
+def span(seconds: float | None) -> str:
+    """A length of time in at most five characters: `42s`, `3m07s`, `5h12m`, `9d`; `–` for none."""
+    if seconds is None:
+        return "–"
+    whole = int(seconds)
+    if whole < 60:
+        return f"{whole}s"
+    if whole < 3600:
+        return f"{whole // 60}m{whole % 60:02d}s"
+    if whole < 86400:
+        return f"{whole // 3600}h{whole % 3600 // 60:02d}m"
+    return f"{whole // 86400}d"
+
+
+def age(moment: datetime, now: datetime | None = None) -> str:
+    """How long ago in one figure: `42s`, `3m`, `5h`, `9d`."""
+    seconds = max(0, int(((now or datetime.now(UTC)) - moment).total_seconds()))
+    for unit, size in (("d", 86400), ("h", 3600), ("m", 60)):
+        if seconds >= size:
+            return f"{seconds // size}{unit}"
+    return f"{seconds}s"
+
+
+def size(count: float) -> str:
+    """Bytes in a figure of three digits: `812 B`, `14.2 KB`, `1.7 MB`."""
+    for unit in ("B", "KB", "MB", "GB"):
+        if count < 1000 or unit == "GB":
+            return f"{count:.0f} {unit}" if unit == "B" or count >= 100 else f"{count:.1f} {unit}"
+        count /= 1000
+    return f"{count:.0f} B"
+
+
+def number(value: float) -> str:
+    """A metric's value in at most six characters where that loses nothing an operator looks at."""
+    if value != value or value in (float("inf"), float("-inf")):
+        return str(value)
+    if value == int(value) and abs(value) < 1e6:
+        return str(int(value))
+    return f"{value:.3f}" if 0.01 <= abs(value) < 1000 else f"{value:.3g}"
+
+
+def percent(share: float) -> str:
+    """A share of one as per cent with one decimal."""
+    return f"{share * 100:.1f} %"
