@@ -4,20 +4,35 @@ from __future__ import annotations
 
 import asyncio
 import shutil
+import sqlite3
 import sys
 import time
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable
+from contextlib import closing, suppress
 from pathlib import Path
 
 import pytest
 
 from footplate.jobfile import JobFile
 from footplate.jobfile.document import parse
+from footplate.local import processes
 from footplate.local.metrics import Metrics
-from footplate.workspace import Job, JobFilter, Workspace
+from footplate.local.store import Store
+from footplate.workspace import Conflict, Job, JobFilter, Workspace
 from footplate.workspace.open import open_workspace
 
 DEADLINE_SECONDS = 60.0
+
+WAIT = "while true; do sleep 0.1; done"
+"""A command that goes on until it is ended."""
+
+PIDS_OF_A_FAMILY = """
+(while true; do sleep 0.1; done) &
+echo $! > outputs/grandchild-$RANK.pid.new; mv outputs/grandchild-$RANK.pid.new outputs/grandchild-$RANK.pid
+echo $$ > outputs/rank-$RANK.pid.new; mv outputs/rank-$RANK.pid.new outputs/rank-$RANK.pid
+while true; do sleep 0.1; done
+"""
+"""A command whose every rank has a child; both write their pids into the outputs and go on until they are ended."""
 
 
 def until(condition: Callable[[], object], deadline_seconds: float = DEADLINE_SECONDS) -> None:
@@ -75,8 +90,8 @@ def metrics_store(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return metrics.file
 
 
-@pytest.fixture()
-def home(tmp_path: Path, metrics_store: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+@pytest.fixture
+def home(tmp_path: Path, metrics_store: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A new home with a metrics' store; `FOOTPLATE_HOME` names it."""
     folder = tmp_path / "home"
     folder.mkdir()
@@ -84,17 +99,49 @@ def home(tmp_path: Path, metrics_store: Path, monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setenv("FOOTPLATE_HOME", str(folder))
     monkeypatch.setenv("FOOTPLATE_CONFIG", str(tmp_path / "no-settings.toml"))
     monkeypatch.setenv("FOOTPLATE_LOCAL_PYTHON", sys.executable)
-    yield folder
+    return folder
 
 
-@pytest.fixture()
+@pytest.fixture
 async def workspace(home: Path) -> AsyncIterator[Workspace]:
     """The local workspace in a new home; jobs that still go on at the end are cancelled."""
     opened = open_workspace("local")
     yield opened
     going_on = [job.name for job in await all_jobs(opened) if job.active]
     for name in going_on:
-        await opened.cancel(name)
+        with suppress(Conflict):  # it may end in between
+            await opened.cancel(name)
     for name in going_on:
         await ended(opened, name)
     await opened.close()
+
+
+def family(home: Path, job: str, count: int) -> list[int]:
+    """Wait for the ranks of PIDS_OF_A_FAMILY to have written their pids, and return all of them."""
+    outputs = home / "jobs" / job / "outputs"
+    names = [outputs / f"{kind}-{rank}.pid" for kind in ("rank", "grandchild") for rank in range(count)]
+    until(lambda: all(name.exists() for name in names))
+    return [int(name.read_text()) for name in names]
+
+
+def gone(pids: list[int]) -> bool:
+    """Whether none of the processes runs any more; a zombie does not run."""
+    return all(processes.start_time(pid) is None for pid in pids)
+
+
+def supervisor_pid(home: Path, job: str) -> int:
+    """The pid of a job's supervisor, from the store, without setting anything right."""
+    with Store(home).read() as db:
+        return int(db.execute("SELECT supervisor_pid FROM job WHERE name = ?", (job,)).fetchone()[0])
+
+
+def run_statuses(home: Path) -> dict[str, str]:
+    """MLflow's own statuses by run."""
+    with closing(sqlite3.connect(home / "mlflow.db")) as db:
+        return dict(db.execute("SELECT run_uuid, status FROM runs").fetchall())
+
+
+def children_of(pid: int) -> list[int]:
+    """The pids of a process's children."""
+    tasks = Path(f"/proc/{pid}/task").iterdir()
+    return [int(child) for task in tasks for child in (task / "children").read_text().split()]

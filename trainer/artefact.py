@@ -12,7 +12,7 @@ import shutil
 import subprocess
 import warnings
 from dataclasses import asdict, dataclass
-from datetime import UTC, datetime
+from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
@@ -59,7 +59,8 @@ def write(folder: Path, recipe: Recipe, network: torch.nn.Module, metrics: dict[
         },
         "arguments": recipe.arguments,
         "git_commit": git_commit(),
-        "created": datetime.now(UTC).isoformat(timespec="seconds"),
+        # datetime.UTC is of Python 3.11, and Azure's curated PyTorch images have 3.10.
+        "created": datetime.now(timezone.utc).isoformat(timespec="seconds"),  # noqa: UP017
     }
     finish(new, folder, manifest)
 
@@ -88,7 +89,9 @@ def add_onnx(folder: Path, images: torch.Tensor) -> str:
     finish(new, folder, manifest)
     if difference is None:
         return "The ONNX file is written but not compared with torch, as onnxruntime is not installed."
-    return f"The ONNX file gives the same scores as torch on {len(images)} pictures (largest difference {difference:.1g})."
+    return (
+        f"The ONNX file gives the same scores as torch on {len(images)} pictures (largest difference {difference:.1g})."
+    )
 
 
 def export(network: torch.nn.Module, image: torch.Tensor, path: Path) -> None:
@@ -97,7 +100,13 @@ def export(network: torch.nn.Module, image: torch.Tensor, path: Path) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the exporter's own deprecation notes
         torch.onnx.export(
-            network, (image,), str(path), input_names=["images"], output_names=["scores"], dynamic_axes=axes, dynamo=False
+            network,
+            (image,),
+            str(path),
+            input_names=["images"],
+            output_names=["scores"],
+            dynamic_axes=axes,
+            dynamo=False,
         )
 
 
@@ -137,8 +146,7 @@ def finish(new: Path, folder: Path, manifest: dict[str, Any]) -> None:
 
 def sha256(path: Path) -> str:
     """The file's digest in hexadecimal."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+    return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
 def git_commit() -> str | None:
@@ -147,7 +155,9 @@ def git_commit() -> str | None:
 
     def git(*words: str) -> str | None:
         try:
-            done = subprocess.run(["git", *words], cwd=here.parent, capture_output=True, text=True, timeout=10, check=False)
+            done = subprocess.run(
+                ["git", *words], cwd=here.parent, capture_output=True, text=True, timeout=10, check=False
+            )
         except (OSError, subprocess.TimeoutExpired):
             return None
         return done.stdout.strip() if done.returncode == 0 else None

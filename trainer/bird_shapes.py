@@ -33,20 +33,19 @@ class Pose:
     folded: float  # the share of turkeys with a folded tail and of chickens with a short one
 
 
-def smooth(corners: list[tuple[float, float]], per_side: int = 8) -> Points:
+def smooth(corners: Points, per_side: int = 8) -> Points:
     """A closed Catmull-Rom curve through the corners."""
-    p1 = np.asarray(corners, dtype=np.float64)
+    p1 = corners
     p0, p2, p3 = np.roll(p1, 1, 0), np.roll(p1, -1, 0), np.roll(p1, -2, 0)
     t = np.linspace(0, 1, per_side, endpoint=False)[:, None, None]
     curve = 0.5 * (2 * p1 + (p2 - p0) * t + (2 * p0 - 5 * p1 + 4 * p2 - p3) * t**2 + (3 * p1 - p0 - 3 * p2 + p3) * t**3)
     return curve.transpose(1, 0, 2).reshape(-1, 2)
 
 
-def ellipse(x: float, y: float, rx: float, ry: float, turn: float = 0.0) -> Points:
-    """An ellipse with its x axis turned by `turn` radians."""
+def ellipse(middle: Points | tuple[float, float], rx: float, ry: float) -> Points:
+    """An upright ellipse."""
     t = np.linspace(0, 2 * np.pi, 20, endpoint=False)
-    flat = np.stack([rx * np.cos(t), ry * np.sin(t)], 1)
-    return flat @ rotation(turn).T + (x, y)
+    return np.stack([rx * np.cos(t), ry * np.sin(t)], 1) + middle
 
 
 def rotation(turn: float) -> Points:
@@ -86,7 +85,9 @@ def legs(rng: Rng, hip_y: float, length: float, bend: float) -> list[Part]:
     return parts
 
 
-def neck_and_head(rng: Rng, base: Points, lean: float, length: float, widths: tuple[float, float]) -> tuple[Points, Points]:
+def neck_and_head(
+    rng: Rng, base: Points, lean: float, length: float, widths: tuple[float, float]
+) -> tuple[Points, Points]:
     """The outline of a neck that leaves `base` at `lean` degrees, and the middle of the head at its end."""
     head = base + heading(lean, length)
     middle = (base + head) / 2 + heading(lean + 90, rng.uniform(-0.05, 0.08))
@@ -94,83 +95,107 @@ def neck_and_head(rng: Rng, base: Points, lean: float, length: float, widths: tu
     return ribbon(line, np.linspace(*widths, len(line))), head
 
 
+# Bodies without neck, legs and tail, and wings, as corners of smooth curves.
+CHICKEN_BODY = np.array(
+    [[0.34, 0.52, 0.32, -0.14, -0.46, -0.5, -0.16, 0.1], [-0.3, 0, 0.32, 0.33, 0.1, -0.2, -0.1, -0.26]]
+).T
+CHICKEN_WING = np.array([[0.22, 0.12, -0.18, -0.42, -0.14], [-0.08, 0.16, 0.2, 0.02, -0.04]]).T
+TURKEY_BODY = np.array(
+    [[0.32, 0.5, 0.34, -0.08, -0.42, -0.46, -0.2, 0.1], [-0.22, 0.08, 0.4, 0.44, 0.22, -0.08, -0.3, -0.34]]
+).T
+TURKEY_WING = np.array([[0.2, 0.16, -0.1, -0.38, -0.16], [-0.12, 0.18, 0.28, 0.14, -0.08]]).T
+
+
 def chicken(rng: Rng, pose: Pose) -> list[Part]:
     """A chicken: saddle-backed, a serrated comb, one wattle, a plume of curved sickle feathers."""
-    parts: list[Part] = []
-    short = rng.random() < pose.folded
+    parts = plume(rng, short=rng.random() < pose.folded)
+    parts += legs(rng, 0.26, rng.uniform(0.3, 0.4), pose.bend)
+    parts.append(Part("body", smooth(CHICKEN_BODY * (1, rng.uniform(0.95, 1.1)))))
+    lean = 68 + rng.uniform(-35, 18) * pose.bend + rng.uniform(-6, 6)
+    neck, head = neck_and_head(rng, np.array([0.27, -0.16]), lean, rng.uniform(0.46, 0.58), (0.38, 0.16))
+    look = rotation(np.radians(rng.uniform(-20, 20) * (0.3 + pose.bend))).T
+    parts += [
+        Part("body", neck),
+        Part("skin", comb(rng) @ look + head),
+        Part("skin", ellipse((0.1, 0.18), 0.065, rng.uniform(0.1, 0.15)) @ look + head),
+        Part("body", ellipse(head, 0.13, 0.12)),
+        Part("beak", np.array([(0.09, -0.05), (0.27, 0.03), (0.09, 0.07)]) @ look + head),
+        Part("eye", ellipse((0.04, -0.03), 0.025, 0.025) @ look + head),
+        Part("wing", smooth(CHICKEN_WING)),
+    ]
+    return parts
+
+
+def plume(rng: Rng, short: bool) -> list[Part]:
+    """A chicken's tail: pointed feathers that rise and bend over backwards."""
+    parts = []
     root = np.array([-0.40, -0.06])
+    widths = np.interp(np.linspace(0, 1, 12), [0, 0.6, 1], [0.08, 0.12, 0.02])
     for i in range(feathers := int(rng.integers(5, 9))):
         start = 165 - 75 * i / (feathers - 1) + rng.uniform(-6, 6)
         length = rng.uniform(0.55, 0.8) * (0.55 if short else 1.0)
         end = root + heading(start + rng.uniform(42, 62), length)
-        line = bezier(root, root + heading(start - 6, 0.95 * length), end)
-        parts.append(Part("tail", ribbon(line, np.interp(np.linspace(0, 1, 12), [0, 0.6, 1], [0.08, 0.12, 0.02]))))
-    parts += legs(rng, 0.26, rng.uniform(0.3, 0.4), pose.bend)
-    deep = rng.uniform(0.95, 1.1)
-    corners = [(0.34, -0.3), (0.52, 0.0), (0.32, 0.32), (-0.14, 0.33), (-0.46, 0.1), (-0.5, -0.2), (-0.16, -0.1), (0.1, -0.26)]
-    parts.append(Part("body", smooth([(x, y * deep) for x, y in corners])))
-    lean = 68 + rng.uniform(-35, 18) * pose.bend + rng.uniform(-6, 6)
-    neck, head = neck_and_head(rng, np.array([0.27, -0.16]), lean, rng.uniform(0.46, 0.58), (0.38, 0.16))
-    parts.append(Part("body", neck))
-    tilt = np.radians(rng.uniform(-20, 20) * (0.3 + pose.bend))
-    look = rotation(tilt).T
-    parts.append(Part("skin", comb(rng) @ look + head))
-    parts.append(Part("skin", np.asarray(ellipse(0.1, 0.17, 0.055, rng.uniform(0.09, 0.13))) @ look + head))
-    parts.append(Part("body", ellipse(*head, 0.13, 0.12)))
-    parts.append(Part("beak", np.array([(0.09, -0.05), (0.27, 0.03), (0.09, 0.07)]) @ look + head))
-    parts.append(Part("eye", np.asarray(ellipse(0.04, -0.03, 0.025, 0.025)) @ look + head))
-    parts.append(Part("wing", smooth([(0.22, -0.08), (0.12, 0.16), (-0.18, 0.2), (-0.42, 0.02), (-0.14, -0.04)])))
+        parts.append(Part("tail", ribbon(bezier(root, root + heading(start - 6, 0.95 * length), end), widths)))
     return parts
 
 
 def comb(rng: Rng) -> Points:
     """The comb's saw teeth, round the head's own middle."""
     teeth = int(rng.integers(4, 6))
-    height = rng.uniform(0.13, 0.19)
-    outline = []
-    for i, turn in enumerate(np.linspace(150, 35, 2 * teeth + 1)):
-        outline.append(heading(turn, 0.12 + (height if i % 2 else 0.03)))
-    return np.array([*outline, (0.1, -0.02), (-0.1, -0.02)])
+    height = rng.uniform(0.17, 0.24)
+    turns = np.linspace(150, 35, 2 * teeth + 1)
+    saw = [heading(turn, 0.12 + (height if i % 2 else 0.03)) for i, turn in enumerate(turns)]
+    return np.array([*saw, (0.1, -0.02), (-0.1, -0.02)])
 
 
 def turkey(rng: Rng, pose: Pose) -> list[Part]:
     """A turkey: hump-backed, a bare thin neck, a snood over the beak, a beard, a banded fan of rounded feathers."""
-    parts: list[Part] = []
-    folded = rng.random() < pose.folded
+    parts = fan(rng, folded=rng.random() < pose.folded)
+    parts += legs(rng, 0.34, rng.uniform(0.28, 0.36), pose.bend)
+    parts.append(Part("body", smooth(TURKEY_BODY * (1, rng.uniform(0.92, 1.08)))))
+    parts.append(Part("beard", np.array([(0.44, 0.08), (0.53, 0.05), (0.6, rng.uniform(0.34, 0.44))])))
+    lean = 62 + rng.uniform(-35, 18) * pose.bend + rng.uniform(-6, 6)
+    neck, head = neck_and_head(rng, np.array([0.3, -0.12]), lean, rng.uniform(0.52, 0.64), (0.22, 0.09))
+    feathered = np.linspace((0.26, -0.14), head * 0.5 + (0.15, -0.06), 5)
+    look = rotation(np.radians(rng.uniform(-20, 20) * (0.3 + pose.bend))).T
+    snood = bezier(np.array([0.07, -0.06]), np.array([0.2, -0.06]), np.array([0.17, rng.uniform(0.16, 0.24)]), 8)
+    wattle = [head + (0.05 - 0.04 * i, 0.12 + 0.08 * i) for i in range(3)]
+    parts += [
+        Part("body", ellipse((0.31, -0.16), 0.17, 0.14)),
+        Part("skin", neck),
+        Part("body", ribbon(feathered, np.linspace(0.3, 0.2, 5))),
+        *(Part("skin", ellipse(middle, 0.055, 0.055)) for middle in wattle),
+        Part("skin", ellipse(head, 0.1, 0.085)),
+        Part("beak", np.array([(0.07, -0.04), (0.23, 0.03), (0.07, 0.06)]) @ look + head),
+        Part("skin", ribbon(snood, np.linspace(0.05, 0.07, 8)) @ look + head),
+        Part("eye", ellipse((0.03, -0.02), 0.022, 0.022) @ look + head),
+        Part("wing", smooth(TURKEY_WING)),
+    ]
+    return parts
+
+
+def fan(rng: Rng, folded: bool) -> list[Part]:
+    """A turkey's tail: round-tipped feathers side by side, a band across each, spread out or folded behind."""
+    parts = []
     spread = rng.uniform(18, 30) if folded else rng.uniform(125, 190)
     middle = rng.uniform(185, 200) if folded else rng.uniform(112, 135)
     oblique = rng.uniform(0.72, 1.0)
     reach = rng.uniform(0.68, 0.86)
-    root = np.array([-0.22, 0.0])
     feathers = int(rng.integers(9, 14))
     width = max(0.13, 1.15 * reach * np.radians(spread) / feathers)
     for i in range(feathers):
-        turn = middle + spread * (i / (feathers - 1) - 0.5)
-        for role, begin, end, wide in (("tail", 0.1, 1.0, 1.0), ("band", 0.7, 0.83, 0.96)):
-            along = np.linspace(begin, end, 8)
-            line = along[:, None] * heading(turn, reach)
-            swell = np.sqrt(np.clip(1 - ((along - 0.78) / 0.222) ** 2, 0, 1))
-            widths = width * wide * np.where(along < 0.78, 0.25 + 0.75 * along / 0.78, swell)
-            parts.append(Part("tail" if role == "tail" else "band", ribbon(line, widths) * (oblique, 1.0) + root))
-    parts += legs(rng, 0.34, rng.uniform(0.28, 0.36), pose.bend)
-    deep = rng.uniform(0.92, 1.08)
-    corners = [(0.32, -0.22), (0.5, 0.08), (0.34, 0.4), (-0.08, 0.44), (-0.42, 0.22), (-0.46, -0.08), (-0.2, -0.3), (0.1, -0.34)]
-    parts.append(Part("body", smooth([(x, y * deep) for x, y in corners])))
-    parts.append(Part("beard", np.array([(0.44, 0.08), (0.53, 0.05), (0.6, rng.uniform(0.34, 0.44))])))
-    lean = 62 + rng.uniform(-35, 18) * pose.bend + rng.uniform(-6, 6)
-    neck, head = neck_and_head(rng, np.array([0.3, -0.12]), lean, rng.uniform(0.52, 0.64), (0.22, 0.09))
-    parts.append(Part("body", ellipse(0.31, -0.16, 0.17, 0.14)))
-    parts.append(Part("skin", neck))
-    look = rotation(np.radians(rng.uniform(-20, 20) * (0.3 + pose.bend))).T
-    for i in range(3):
-        parts.append(Part("skin", ellipse(*(head + (0.05 - 0.04 * i, 0.13 + 0.09 * i)), 0.06, 0.06)))
-    parts.append(Part("skin", ellipse(*head, 0.1, 0.085)))
-    parts.append(Part("beak", np.array([(0.07, -0.04), (0.23, 0.03), (0.07, 0.06)]) @ look + head))
-    snood = bezier(np.array([0.07, -0.06]), np.array([0.2, -0.06]), np.array([0.17, rng.uniform(0.16, 0.24)]), 8)
-    parts.append(Part("skin", ribbon(snood, np.linspace(0.05, 0.07, 8)) @ look + head))
-    parts.append(Part("eye", np.asarray(ellipse(0.03, -0.02, 0.022, 0.022)) @ look + head))
-    parts.append(Part("wing", smooth([(0.2, -0.12), (0.16, 0.18), (-0.1, 0.28), (-0.38, 0.14), (-0.16, -0.08)])))
+        along_feather = heading(middle + spread * (i / (feathers - 1) - 0.5), reach)
+        parts.append(Part("tail", feather(along_feather, width, 0.1, 1.0, oblique)))
+        parts.append(Part("band", feather(along_feather, 0.96 * width, 0.7, 0.83, oblique)))
     return parts
+
+
+def feather(tip: Points, width: float, begin: float, end: float, oblique: float) -> Points:
+    """The piece of a fan's feather from `begin` to `end` of its length, widest at 0.78; the fan is seen obliquely."""
+    along = np.linspace(begin, end, 8)
+    rounded = np.sqrt(np.clip(1 - ((along - 0.78) / 0.222) ** 2, 0, 1))
+    widths = width * np.where(along < 0.78, 0.25 + 0.75 * along / 0.78, rounded)
+    return ribbon(along[:, None] * tip, widths) * (oblique, 1.0) + (-0.22, 0.0)
 
 
 BIRDS: dict[str, Callable[[Rng, Pose], list[Part]]] = {"chicken": chicken, "turkey": turkey}

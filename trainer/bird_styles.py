@@ -8,11 +8,14 @@ from typing import Literal
 
 import numpy as np
 from bird_shapes import BIRDS, Part, Points, Pose, Rng, Role, rotation
-from PIL import Image, ImageChops, ImageDraw, ImageFilter
 from numpy.typing import NDArray
+from PIL import Image, ImageChops, ImageDraw, ImageFilter
 
 Colour = tuple[int, int, int]
 SUPERSAMPLE = 2
+# Birds and grounds share their hues: else "redder than its ground" would give the outline away, dark bird or light.
+HUES = (0.02, 0.06, 0.09, 0.12, 0.22, 0.33, 0.45, 0.55, 0.62)
+SKIN_HUES = (0.0, 0.03, 0.97, 0.6)  # combs and bare necks: reds, a blue
 
 
 @dataclass(frozen=True)
@@ -33,7 +36,7 @@ class Variation:
 
 
 DIFFICULTIES: dict[str, Variation] = {
-    "easy": Variation(Pose(0.4, 0.0), 8, 0.08, (0.17, 0.27), 0.9, 0.3, (95, 150), 0.15, 0.3, 0, 3),
+    "easy": Variation(Pose(0.3, 0.0), 8, 0.08, (0.19, 0.29), 0.9, 0.45, (95, 150), 0.15, 0.3, 0, 3),
     "medium": Variation(Pose(0.7, 0.2), 15, 0.1, (0.13, 0.28), 0.75, 0.4, (65, 130), 0.3, 0.5, 6, 5),
     "hard": Variation(Pose(1.0, 0.5), 40, 0.14, (0.06, 0.3), 0.45, 0.5, (25, 120), 0.6, 0.7, 30, 9),
 }
@@ -120,28 +123,32 @@ def lumas(rng: Rng, variation: Variation) -> tuple[float, float]:
     return (pair[1], pair[0]) if rng.random() < variation.inverted else pair
 
 
-def tint(rng: Rng, luma: float, saturation: float, hue: float | None = None) -> Colour:
-    """A colour of that luma (0 to 255) and about that saturation; any hue unless one is given."""
-    rgb = np.array(colorsys.hsv_to_rgb(rng.random() if hue is None else hue, saturation * rng.uniform(0.5, 1.0), 1.0))
+def tint(rng: Rng, luma: float, saturation: float, hue: float) -> Colour:
+    """A colour of that luma (0 to 255), that hue and about that saturation."""
+    rgb = np.array(colorsys.hsv_to_rgb(hue % 1, saturation * rng.uniform(0.5, 1.0), 1.0))
     rgb = rgb * luma / float(rgb @ (0.299, 0.587, 0.114))
     red, green, blue = np.clip(rgb, 0, 255).astype(int).tolist()
     return red, green, blue
 
 
+def some_hue(rng: Rng) -> float:
+    """A hue of earth, straw, grass, water or sky; of feathers as well."""
+    return float(rng.choice(HUES)) + rng.uniform(-0.02, 0.02)
+
+
 def colours(rng: Rng, bird: float, ground: float) -> dict[Role, Colour]:
     """A palette; every colour is drawn alike for both classes, so that no mean colour tells them apart."""
-    hue, away = rng.random(), 1 if bird > ground else -1
-    body = tint(rng, bird, 0.45, hue)
-    skin = tint(rng, bird + rng.uniform(-10, 30), 0.9, rng.choice([0.0, 0.97, 0.03]))
+    hue = some_hue(rng)
+    away = 1 if bird > ground else -1
     return {
-        "body": body,
+        "body": tint(rng, bird, 0.45, hue),
         "leg": tint(rng, bird, 0.6, 0.1),
         "tail": tint(rng, bird + rng.uniform(-12, 12), 0.45, hue),
         "band": tint(rng, bird - away * abs(bird - ground) * rng.uniform(0.4, 0.7), 0.45, hue),
         "wing": tint(rng, bird - away * rng.uniform(14, 30), 0.45, hue),
-        "skin": skin,
+        "skin": tint(rng, bird + rng.uniform(-10, 30), 0.75, float(rng.choice(SKIN_HUES))),
         "beak": tint(rng, bird + rng.uniform(-10, 20), 0.6, 0.12),
-        "eye": tint(rng, ground, 0.1),
+        "eye": tint(rng, ground, 0.1, hue),
         "beard": tint(rng, bird + away * 15, 0.3, hue),
     }
 
@@ -194,19 +201,19 @@ def textured(rng: Rng, painted: Image.Image, parts: list[Part], style: Style, li
 
 def paint_ground(rng: Rng, size: tuple[int, int], luma: float, bird_luma: float, variation: Variation) -> Image.Image:
     """Plain ground with, where the variation has clutter, things lying about in any tone."""
-    hue = rng.random()
-    ground = Image.new("RGB", size, tint(rng, luma, 0.35, hue))
+    hue = some_hue(rng)
+    ground = Image.new("RGB", size, tint(rng, luma, 0.45, hue))
     draw = ImageDraw.Draw(ground)
     if variation.clutter and rng.random() < 0.7:
         horizon = rng.uniform(0.3, 0.8) * size[1]
-        draw.rectangle([0, horizon, *size], fill=tint(rng, luma + rng.uniform(-25, 25), 0.5, hue))
+        draw.rectangle([0, horizon, *size], fill=tint(rng, luma + rng.uniform(-25, 25), 0.45, hue))
     for _ in range(int(rng.integers(0, variation.clutter + 1))):
         x, y = rng.uniform(0, 1, 2) * size
         long, thick = rng.uniform(0.03, 0.25) * size[0], rng.uniform(0.02, 0.12) * size[0]
         tone = luma + (bird_luma - luma) * rng.uniform(-0.4, 0.8)
         corners = np.array([(-1, -1), (1, -0.8), (1.2, 0.9), (-0.9, 1)]) * (long / 2, thick / 2)
         outline = corners @ rotation(rng.uniform(0, np.pi)).T + (x, y)
-        draw.polygon(flat(outline), fill=tint(rng, float(np.clip(tone, 5, 250)), 0.5))
+        draw.polygon(flat(outline), fill=tint(rng, float(np.clip(tone, 5, 250)), 0.5, some_hue(rng)))
     return ground
 
 
@@ -230,7 +237,9 @@ def light(rng: Rng, picture: Image.Image, variation: Variation) -> Image.Image:
     turn, strength = rng.uniform(0, 2 * np.pi), rng.uniform(0, variation.light)
     across = np.linspace(-1, 1, width, dtype=np.float32) * np.cos(turn)
     down = np.linspace(-1, 1, height, dtype=np.float32) * np.sin(turn)
-    gain = (1 + strength * (across[None, :] + down[:, None]))[..., None] * (1 + rng.uniform(-1, 1) * variation.light / 2)
+    gain = (1 + strength * (across[None, :] + down[:, None]))[..., None] * (
+        1 + rng.uniform(-1, 1) * variation.light / 2
+    )
     cast = 1 + rng.uniform(-0.3, 0.3, 3) * variation.light
     lit = pixels * (gain * cast).astype(np.float32)
     lit += variation.noise * rng.standard_normal((height, width, 1), dtype=np.float32)

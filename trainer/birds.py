@@ -95,7 +95,9 @@ def draw_part(plan: Plan, folder: Path, part: int, parts: int) -> None:
 
 def main() -> int:
     """The command line; returns the exit code."""
-    parser = argparse.ArgumentParser(description="Draw chickens and turkeys to train on: FOLDER/{train,val,test}/{chicken,turkey}/NNN.jpg")
+    parser = argparse.ArgumentParser(
+        description="Draw chickens and turkeys to train on: FOLDER/{train,val,test}/{chicken,turkey}/NNN.jpg"
+    )
     parser.add_argument("folder", type=Path)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--difficulty", choices=list(DIFFICULTIES), default="easy")

@@ -7,12 +7,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from faults import BadInput
 from imagefolder import ImageFolder, Sample
 from pictures import BadPicture, open_picture
 from PIL import Image
 from torch.utils.data import Dataset, Sampler
 from torchvision import transforms
+
+from faults import BadInput
 
 MEAN, STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)  # ImageNet's, which torchvision's weights expect
 CACHE_BYTES = 256 * 2**20
@@ -49,7 +50,7 @@ class Preprocessing:
     def training(self) -> Any:
         """The same with chance in it: part of the picture, mirrored, in another light."""
         chance = [
-            transforms.RandomResizedCrop(self.crop, scale=(0.6, 1.0), ratio=(0.87, 1.15)),
+            transforms.RandomResizedCrop(self.crop, scale=(0.8, 1.0), ratio=(0.87, 1.15)),
             transforms.RandomHorizontalFlip(),
             transforms.ColorJitter(brightness=0.2, contrast=0.2),
         ]
@@ -59,10 +60,12 @@ class Preprocessing:
         return [transforms.ToTensor(), transforms.Normalize(self.mean, self.std)]
 
 
-class Pictures(Dataset[tuple[torch.Tensor, int]]):
+class Pictures(Dataset[tuple[torch.Tensor, torch.Tensor]]):
     """The samples as tensors with their labels; resized pictures are kept while memory lasts."""
 
-    def __init__(self, folder: ImageFolder, samples: Sequence[Sample], preprocessing: Preprocessing, training: bool) -> None:
+    def __init__(
+        self, folder: ImageFolder, samples: Sequence[Sample], preprocessing: Preprocessing, training: bool
+    ) -> None:
         self.root, self.samples, self.preprocessing = folder.root, samples, preprocessing
         self.transform = preprocessing.training() if training else preprocessing.validation()
         self._kept: dict[int, Image.Image] = {}
@@ -71,8 +74,8 @@ class Pictures(Dataset[tuple[torch.Tensor, int]]):
     def __len__(self) -> int:
         return len(self.samples)
 
-    def __getitem__(self, index: int) -> tuple[torch.Tensor, int]:
-        return self.transform(self.picture(index)), self.samples[index].label
+    def __getitem__(self, index: int) -> tuple[torch.Tensor, torch.Tensor]:
+        return self.transform(self.picture(index)), torch.tensor(self.samples[index].label)
 
     def picture(self, index: int) -> Image.Image:
         """The resized picture; raises `BadPicture` with a sentence that names the file."""

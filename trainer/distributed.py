@@ -17,6 +17,7 @@ from typing import TypeVar
 
 import torch
 import torch.distributed as dist
+
 from faults import BadInput, LostRanks
 
 T = TypeVar("T")
@@ -48,16 +49,22 @@ def read_environment() -> Ranks:
     local_rank = number("LOCAL_RANK", 0)
     node = number("NODE_RANK" if "NODE_RANK" in os.environ else "GROUP_RANK", 0)
     if not 0 <= rank < world_size:
-        raise BadInput(f"RANK={rank} does not fit WORLD_SIZE={world_size}: ranks count from 0. Correct the environment.")
+        raise BadInput(
+            f"RANK={rank} does not fit WORLD_SIZE={world_size}: ranks count from 0. Correct the environment."
+        )
     if world_size > 1:
         for name in ("MASTER_ADDR", "MASTER_PORT"):
             if not os.environ.get(name):
-                raise BadInput(f"WORLD_SIZE={world_size}, but {name} is not set. Start with torchrun, or set it to rank 0's.")
+                raise BadInput(
+                    f"WORLD_SIZE={world_size}, but {name} is not set. Start with torchrun, or set it to rank 0's."
+                )
     if not torch.cuda.is_available():
         return Ranks(rank, world_size, local_rank, node, torch.device("cpu"), "gloo" if world_size > 1 else "none")
     gpus = torch.cuda.device_count()
     if local_rank >= gpus:
-        raise BadInput(f"LOCAL_RANK={local_rank}, but this node has {gpus} GPU(s). Start at most {gpus} processes a node.")
+        raise BadInput(
+            f"LOCAL_RANK={local_rank}, but this node has {gpus} GPU(s). Start at most {gpus} processes a node."
+        )
     return Ranks(
         rank, world_size, local_rank, node, torch.device("cuda", local_rank), "nccl" if world_size > 1 else "none"
     )
@@ -106,7 +113,9 @@ def joined(ranks: Ranks) -> Iterator[None]:
 
 def tells_of_lost_rank(error: RuntimeError) -> bool:
     """Whether an error is the back end's way of saying that a peer has gone."""
-    return isinstance(error, dist.DistError) or "gloo" in str(error).lower() or "Connection closed by peer" in str(error)
+    return (
+        isinstance(error, dist.DistError) or "gloo" in str(error).lower() or "Connection closed by peer" in str(error)
+    )
 
 
 def share_cores(ranks: Ranks) -> int:
@@ -154,8 +163,8 @@ def average_buffers(ranks: Ranks, model: torch.nn.Module) -> None:
         return
     flat = torch.cat([buffer.detach().reshape(-1).float() for buffer in buffers])
     dist.all_reduce(flat)
-    flat /= ranks.world_size
-    for buffer, mean in zip(buffers, flat.split([buffer.numel() for buffer in buffers]), strict=True):
+    means = torch.split(flat / ranks.world_size, [buffer.numel() for buffer in buffers])
+    for buffer, mean in zip(buffers, means, strict=True):
         buffer.copy_(mean.view_as(buffer))
 
 
@@ -165,4 +174,6 @@ def table(ranks: Ranks, threads: int) -> str:
     mine = (str(ranks.rank), str(ranks.node), str(ranks.local_rank), socket.gethostname(), str(os.getpid()), device)
     rows = [("rank", "node", "local", "host", "pid", "device"), *gathered(ranks, mine)]
     widths = [max(len(row[i]) for row in rows) for i in range(len(mine))]
-    return "\n".join("  " + "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows)
+    return "\n".join(
+        "  " + "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows
+    )

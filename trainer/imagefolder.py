@@ -9,7 +9,7 @@ from pathlib import Path
 from faults import BadInput
 
 SUFFIXES = frozenset(
-    ".jpg .jpeg .png .gif .bmp .tif .tiff .webp .avif .jp2 .j2k .ppm .pgm .pbm .pnm".split()
+    [".jpg", ".jpeg", ".png", ".gif", ".bmp", ".tif", ".tiff", ".webp", ".avif", ".jp2", ".j2k", ".ppm", ".pgm", ".pbm"]
 )
 
 
@@ -42,16 +42,24 @@ def find_pictures(root: Path) -> ImageFolder:
             raise BadInput(f"{root} has no folder {split}/. It needs train/ and val/, each with one folder per class.")
     classes, val_classes = classes_of(root / "train"), classes_of(root / "val")
     if not classes:
-        raise BadInput(f"{root / 'train'} has no class folders. Put the pictures of each class in a folder of its name.")
+        raise BadInput(
+            f"{root / 'train'} has no class folders. Put the pictures of each class in a folder of its name."
+        )
     if len(classes) == 1:
-        raise BadInput(f"{root / 'train'} has a single class, {classes[0]}. Add the folder of at least one other class.")
+        raise BadInput(
+            f"{root / 'train'} has a single class, {classes[0]}. Add the folder of at least one other class."
+        )
     if classes != val_classes:
         odd = sorted(set(classes) ^ set(val_classes))
-        raise BadInput(f"train/ and val/ of {root} differ in their classes: {', '.join(odd)} is in one only. Make them alike.")
+        raise BadInput(
+            f"train/ and val/ of {root} differ in their classes: {', '.join(odd)} is in one only. Make them alike."
+        )
     found = {split: samples(root / split, classes) for split in ("train", "val")}
     for name in classes:
         if not any(classes[sample.label] == name for sample in found["train"]):
-            raise BadInput(f"{root / 'train' / name} has no pictures. Add some, or remove the class from train/ and val/.")
+            raise BadInput(
+                f"{root / 'train' / name} has no pictures. Add some, or remove the class from train/ and val/."
+            )
     if not found["val"]:
         raise BadInput(f"{root / 'val'} has no pictures. Add some of each class, which training will not see.")
     return ImageFolder(root, classes, found["train"], found["val"])

@@ -48,7 +48,9 @@ class MetricsLog:
             return
         self._thread.join(GIVE_UP_SECONDS)
         if self._thread.is_alive():
-            self._say(f"MLflow did not take the last metrics within {GIVE_UP_SECONDS:.0f} s; they are in this log only.")
+            self._say(
+                f"MLflow did not take the last metrics within {GIVE_UP_SECONDS:.0f} s; they are in this log only."
+            )
 
     def _send(self) -> None:
         os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")  # no reports to third parties from a training node

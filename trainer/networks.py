@@ -9,6 +9,7 @@ from urllib.error import URLError
 
 import torch
 import torchvision
+
 from faults import BadInput
 
 ODD = {"googlenet", "inception_v3"}  # they give several outputs while training
@@ -25,7 +26,9 @@ def build(architecture: str, classes: int) -> torch.nn.Module:
         near = [name for name in architectures() if name[:4] == architecture[:4]] or ["resnet18", "mobilenet_v3_small"]
         raise BadInput(f"--architecture {architecture} is not one that can be trained here. Try {', '.join(near[:4])}.")
     # Residual branches that start at zero learn faster from nothing (He et al., Bag of Tricks).
-    extra: dict[str, Any] = {"zero_init_residual": True} if architecture.startswith(("resnet", "resnext", "wide_resnet")) else {}
+    extra: dict[str, Any] = (
+        {"zero_init_residual": True} if architecture.startswith(("resnet", "resnext", "wide_resnet")) else {}
+    )
     network: torch.nn.Module = torchvision.models.get_model(architecture, weights=None, num_classes=classes, **extra)
     return network
 
@@ -41,7 +44,9 @@ def load_weights(network: torch.nn.Module, architecture: str, weights: str) -> s
     own = network.state_dict()
     fitting = {name: value for name, value in state.items() if name in own and own[name].shape == value.shape}
     if len(fitting) < len(own) / 2:
-        raise BadInput(f"--weights {weights} fits {len(fitting)} of {architecture}'s {len(own)} tensors. Is it another network's?")
+        raise BadInput(
+            f"--weights {weights} fits {len(fitting)} of {architecture}'s {len(own)} tensors. Is it another network's?"
+        )
     network.load_state_dict(fitting, strict=False)
     return f"from {weights}, {len(fitting)} of {len(own)} tensors"
 
@@ -75,9 +80,13 @@ def read(path: Path) -> dict[str, torch.Tensor]:
                 raise BadInput(f"--weights {path} is not a safetensors file ({error}). Export it again.") from error
         state = torch.load(path, map_location="cpu", weights_only=True)
     except ModuleNotFoundError as error:
-        raise BadInput(f"--weights {path} needs the package safetensors. Install it: pip install safetensors") from error
+        raise BadInput(
+            f"--weights {path} needs the package safetensors. Install it: pip install safetensors"
+        ) from error
     except (UnpicklingError, RuntimeError, EOFError, ValueError, OSError) as error:
-        raise BadInput(f"--weights {path} does not hold plain tensors. Save it with torch.save(model.state_dict(), …).") from error
+        raise BadInput(
+            f"--weights {path} does not hold plain tensors. Save it with torch.save(model.state_dict(), …)."
+        ) from error
     state = state.get("state_dict", state) if isinstance(state, dict) else state
     if not isinstance(state, dict) or not all(isinstance(value, torch.Tensor) for value in state.values()):
         raise BadInput(f"--weights {path} does not hold a state dict. Save it with torch.save(model.state_dict(), …).")

@@ -12,16 +12,19 @@ import math
 import os
 import sys
 import time
+import warnings
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 
 try:
+    # All that is not in the standard library or in Pillow's company, so that its absence is told in a sentence.
+    import safetensors  # noqa: F401
     import torch
-    import torchvision  # noqa: F401 - so that its absence is told here, and not from inside a helper
+    import torchvision  # noqa: F401
 except ModuleNotFoundError as error:
-    if error.name not in ("torch", "torchvision"):
+    if error.name not in ("safetensors", "torch", "torchvision"):
         raise
     print(
         f"train.py: {error.name} is not installed in {sys.executable}; install footplate's extra: "
@@ -35,19 +38,22 @@ import distributed
 import networks
 from data import CHECK_ALL_BELOW, EpochBatches, Pictures, Preprocessing
 from distributed import Ranks
-from faults import BadInput, LostRanks
 from imagefolder import ImageFolder, find_pictures
 from metrics import MetricsLog
 from pictures import BadPicture
 from torch.nn.parallel import DistributedDataParallel
 from torch.utils.data import DataLoader
 
+from faults import BadInput, LostRanks
+
 Batches = DataLoader[tuple[torch.Tensor, torch.Tensor]]
 
 
 def parse_arguments() -> argparse.Namespace:
     """The command line."""
-    parser = argparse.ArgumentParser(description="Train an image classifier on DATA/train and DATA/val, a folder a class.")
+    parser = argparse.ArgumentParser(
+        description="Train an image classifier on DATA/train and DATA/val, a folder a class."
+    )
     add = parser.add_argument
     add("--data", type=Path, required=True, help="folder with train/CLASS/… and val/CLASS/…")
     add("--output_dir", type=Path, default=Path("outputs"), help="the model is written to OUTPUT_DIR/model")
@@ -102,18 +108,20 @@ def train(args: argparse.Namespace, folder: ImageFolder, ranks: Ranks) -> None:
     batches = EpochBatches(len(train_set), args.batch_size, ranks.rank, ranks.world_size, args.seed)
     val_share = range(ranks.rank, len(val_set), ranks.world_size)  # no padding: every picture is counted once
     if len(train_set) + len(val_set) <= CHECK_ALL_BELOW:
-        fault = train_set.first_fault(range(ranks.rank, len(train_set), ranks.world_size)) or val_set.first_fault(val_share)
+        fault = train_set.first_fault(range(ranks.rank, len(train_set), ranks.world_size)) or val_set.first_fault(
+            val_share
+        )
         distributed.agreed(ranks, fault)
     train_loader, val_loader = loaders(args, train_set, batches, val_set, val_share, ranks)
 
     torch.manual_seed(args.seed)  # the same first weights on every rank
     network = networks.build(args.architecture, len(folder.classes))
     origin = networks.load_weights(network, args.architecture, args.weights)
-    network = network.to(ranks.device, memory_format=torch.channels_last)
+    network = network.to(ranks.device).to(memory_format=torch.channels_last)
     model: torch.nn.Module = network
     if ranks.world_size > 1:
         devices = [ranks.device] if ranks.device.type == "cuda" else None
-        model = DistributedDataParallel(network, devices, broadcast_buffers=False, gradient_as_bucket_view=True)
+        model = wrapped(network, devices)
     torch.manual_seed(args.seed + 7919 * (ranks.rank + 1))  # different crops on every rank
 
     arguments = {name: str(value) if isinstance(value, Path) else value for name, value in vars(args).items()}
@@ -144,7 +152,7 @@ def train(args: argparse.Namespace, folder: ImageFolder, ranks: Ranks) -> None:
             if ranks.first:
                 found: dict[str, float | int] = {"best_val_acc": val_acc, "val_loss": val_loss, "epoch": epoch}
                 artefact.write(model_folder, recipe, network, found)
-        values = {
+        values: dict[str, float] = {
             "train_loss": train_loss,
             "val_loss": val_loss,
             "val_acc": val_acc,
@@ -199,15 +207,28 @@ def cpu_has_bf16() -> bool:
 
 def introduce(ranks: Ranks, threads: int, precision: Precision) -> None:
     """One line from each rank, and the table of all of them from rank 0."""
-    who = "nccl (GPU)" if ranks.backend == "nccl" else "gloo (CPU)" if ranks.backend == "gloo" else "none, one process alone"
-    print_line(f"Rank {ranks.rank} of {ranks.world_size} on {ranks.device}, torch {torch.__version__}, {precision.name}.")
+    who = (
+        "nccl (GPU)"
+        if ranks.backend == "nccl"
+        else "gloo (CPU)"
+        if ranks.backend == "gloo"
+        else "none, one process alone"
+    )
+    print_line(
+        f"Rank {ranks.rank} of {ranks.world_size} on {ranks.device}, torch {torch.__version__}, {precision.name}."
+    )
     rows = distributed.table(ranks, threads)
     if ranks.first:
         print_line(f"Back end: {who}\n{rows}")
 
 
 def loaders(
-    args: argparse.Namespace, train_set: Pictures, batches: EpochBatches, val_set: Pictures, val_share: range, ranks: Ranks
+    args: argparse.Namespace,
+    train_set: Pictures,
+    batches: EpochBatches,
+    val_set: Pictures,
+    val_share: range,
+    ranks: Ranks,
 ) -> tuple[Batches, Batches]:
     """Training batches by the sampler, validation batches of this rank's share."""
     on_gpu = ranks.device.type == "cuda"
@@ -222,11 +243,21 @@ def loaders(
     )
 
 
+def wrapped(network: torch.nn.Module, devices: list[torch.device] | None) -> torch.nn.Module:
+    """The network with its gradients averaged over the ranks; batch statistics are averaged before validation only."""
+    with warnings.catch_warnings():
+        # torch 2.14 has another name for broadcast_buffers, which the versions before it do not know.
+        warnings.simplefilter("ignore", FutureWarning)
+        return DistributedDataParallel(network, devices, broadcast_buffers=False, gradient_as_bucket_view=True)
+
+
 def make_optimizer(args: argparse.Namespace, model: torch.nn.Module) -> torch.optim.Optimizer:
     """AdamW or SGD over all weights."""
     if args.optimizer == "sgd":
         return torch.optim.SGD(model.parameters(), lr=args.learning_rate, momentum=args.momentum)
-    return torch.optim.AdamW(model.parameters(), lr=args.learning_rate, betas=(args.momentum, 0.999), weight_decay=0.01)
+    return torch.optim.AdamW(
+        model.parameters(), lr=args.learning_rate, betas=(args.momentum, 0.999), weight_decay=0.01, fused=True
+    )
 
 
 def warm_up_then_cosine(step: int, steps: int) -> float:
@@ -253,7 +284,7 @@ def train_epoch(
         with precision.autocast():
             loss = torch.nn.functional.cross_entropy(model(images), labels)
         optimizer.zero_grad(set_to_none=True)
-        scaler.scale(loss).backward()
+        torch.autograd.backward(scaler.scale(loss))
         scaler.step(optimizer)
         scaler.update()
         schedule.step()

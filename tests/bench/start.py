@@ -17,8 +17,9 @@ from collections.abc import Mapping, Sequence
 from fcntl import ioctl
 from pathlib import Path
 
-from footplate.local.store import Store, now
 from tests.bench.figures import Figure
+
+from footplate.local.store import Store, now
 
 ROUNDS = 7
 JOBS = 10_000
@@ -67,7 +68,8 @@ def fill(home: Path) -> None:
     with store.write() as db:
         db.executemany(
             "INSERT INTO job (name, display_name, type, status, experiment, compute, created, started, ended, inputs, nodes,"
-            " ranks_per_node, command, plan) VALUES (?, ?, 'command', ?, 'birds', 'local', ?, ?, ?, ?, 1, 2, 'python train.py', '{}')",
+            " ranks_per_node, command, plan)"
+            " VALUES (?, ?, 'command', ?, 'birds', 'local', ?, ?, ?, ?, 1, 2, 'python train.py', '{}')",
             [
                 (
                     f"birds-{i:05}",

@@ -158,7 +158,10 @@ async def test_log_files_come_user_logs_first_and_ranks_in_order(workspace, tmp_
 
 
 async def test_outputs_are_counted_by_name(workspace, tmp_path):
-    command = "printf 12345 > outputs/a.bin; mkdir outputs/deep; printf 123 > outputs/deep/b.bin; printf 1 > ${{outputs.table}}/t.csv"
+    command = """printf 12345 > outputs/a.bin
+        mkdir outputs/deep
+        printf 123 > outputs/deep/b.bin
+        printf 1 > ${{outputs.table}}/t.csv"""
     await workspace.submit(job_file(tmp_path, command, "outputs: {table: {type: uri_folder}}\n"), "writer")
     assert (await ended(workspace, "writer")).status == "Completed"
     found = {output.name: (output.files, output.size) for output in await workspace.outputs("writer")}
@@ -180,7 +183,10 @@ async def test_code_and_data_are_there_and_the_code_can_be_written_beside(worksp
 
 
 async def test_metrics_that_a_script_logs_come_back_in_step_order(workspace, tmp_path):
-    script = "import mlflow; [mlflow.log_metric('val_acc', v, step=s) for s, v in ((2, .75), (1, .5))]; mlflow.log_metric('odd', float('nan'))"
+    script = (
+        "import mlflow; [mlflow.log_metric('val_acc', v, step=s) for s, v in ((2, .75), (1, .5))];"
+        "mlflow.log_metric('odd', float('nan'))"
+    )
     await workspace.submit(job_file(tmp_path, f'python -c "{script}"'), "measured")
     job = await ended(workspace, "measured")
     assert job.status == "Completed", await log(workspace, "measured")

@@ -7,9 +7,14 @@ import json
 import pytest
 from tests.at_work import ended, job_file, until_job
 
+from footplate.local.store import Store
 from footplate.workspace import Conflict, Invalid, NotFound
 
-ARTEFACT = 'mkdir outputs/model; echo weights > outputs/model/w.bin; echo log > outputs/other.txt; echo \'{"classes": ["hen"]}\' > outputs/model/model.json'
+ARTEFACT = """mkdir outputs/model
+echo weights > outputs/model/w.bin
+echo log > outputs/other.txt
+echo '{"classes": ["hen"]}' > outputs/model/model.json
+"""
 
 
 async def test_a_model_comes_from_the_model_folder_of_a_jobs_outputs(workspace, home, tmp_path):
@@ -89,7 +94,7 @@ async def test_what_cannot_be_registered_leaves_nothing(workspace, home, tmp_pat
 
 
 async def test_a_job_that_goes_on_cannot_be_registered(workspace, tmp_path):
-    await workspace.submit(job_file(tmp_path, f"{ARTEFACT}; while true; do sleep 0.1; done"), "trainer")
+    await workspace.submit(job_file(tmp_path, f"{ARTEFACT}while true; do sleep 0.1; done"), "trainer")
     await until_job(workspace, "trainer", lambda job: job.status == "Running")
     with pytest.raises(Conflict):
         await workspace.register("birds", "trainer")
@@ -104,3 +109,18 @@ async def test_a_model_is_data_for_a_job(workspace, tmp_path):
     await workspace.submit(job_file(tmp_path, "cat ${{inputs.m}}/w.bin", more), "reader")
     assert (await ended(workspace, "reader")).status == "Completed"
     assert (await workspace.read_log("reader", "user_logs/std_log.txt", 0, 100)).data == b"weights\n"
+
+
+async def test_a_model_that_a_deployment_uses_cannot_be_deleted(workspace, home, tmp_path):
+    folder = tmp_path / "m"
+    folder.mkdir()
+    (folder / "w.bin").write_text("weights\n")
+    await workspace.register("birds", folder)
+    with Store(home).write() as db:
+        db.execute("INSERT INTO endpoint (name, state, created) VALUES ('aviary', 'Stopped', 0)")
+        db.execute(
+            "INSERT INTO deployment (endpoint, name, model, state, created) VALUES ('aviary', 'blue', 'birds:1', 'Stopped', 0)"
+        )
+    with pytest.raises(Conflict, match="aviary/blue"):
+        await workspace.delete_model("birds")
+    assert (home / "models" / "birds" / "1" / "w.bin").exists()

@@ -7,7 +7,6 @@ import sys
 from pathlib import Path
 
 import pytest
-
 from tests.terminal import Terminal
 
 SECRET = "Y2FzZS1vc2M1Mi1tdXN0LW5vdC1yZWFjaA=="
@@ -18,7 +17,7 @@ EVIL = (
     "\x07\x08\x0e\u202e\u2066\u061c"
 )
 
-APP = '''
+APP = """
 import sys
 from pathlib import Path
 from textual.app import App, ComposeResult
@@ -52,7 +51,7 @@ class EvilApp(App[None]):
 
 
 EvilApp().run()
-'''
+"""
 
 POINTER = re.compile(r"\x1b\]22;[a-z-]*\x07")
 """The pointer's shape, which Textual itself sets."""
@@ -80,7 +79,17 @@ def test_escape_sequences_in_data_never_reach_the_terminal(terminal: Terminal) -
     assert terminal.wait() == 0
 
     output = POINTER.sub("", terminal.output.decode())
-    for sequence in ("\x1b]", "\x1bk", "\x1bP", "\x1b_", "\x1b[13;77H", "\x1b[99A", "\x1b[2J", "\x1b[3J", "\x1b[?1047h"):
+    for sequence in (
+        "\x1b]",
+        "\x1bk",
+        "\x1bP",
+        "\x1b_",
+        "\x1b[13;77H",
+        "\x1b[99A",
+        "\x1b[2J",
+        "\x1b[3J",
+        "\x1b[?1047h",
+    ):
         assert sequence not in output, ascii(sequence)
     for control in "\x07\x08\x0e\x90\x9b\x9c\x9d\u202e\u2066\u061c":
         assert control not in output, ascii(control)

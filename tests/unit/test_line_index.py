@@ -154,6 +154,24 @@ def test_of_a_long_progress_line_the_last_state_is_read(path: Path, index: LineI
     assert index.line(2) == b"done"
 
 
+@pytest.mark.parametrize("piece", [1, 7, 1_000_000])
+def test_nested_progress_bars_are_a_line_an_outer_step(path: Path, index: LineIndex, piece: int) -> None:
+    # What tqdm writes for an inner bar at position 1 that is cleared when it is done.
+    data = b"start\n\repochs: 0/3"
+    for epoch in range(3):
+        for batch in range(200):
+            data += b"\n\rbatches: %d/200\x1b[A" % batch
+        data += b"\n\r              \x1b[A\repochs: %d/3" % (epoch + 1)
+    data += b"\ndone\n"
+    for begin in range(0, len(data), piece):
+        with path.open("ab") as file:
+            file.write(data[begin : begin + piece])
+        scan_all(index)
+    shown = [parse_line(*index.display(number)).text for number in range(index.lines)]
+    assert shown == ["start", "epochs: 0/3", "epochs: 1/3", "epochs: 2/3", "epochs: 3/3", "done"]
+    assert b"\n".join(all_raw(index)) + b"\n" == data
+
+
 def test_search_goes_both_ways_and_across_blocks(path: Path, index: LineIndex) -> None:
     lines = [b"line %d %s" % (number, b"needle" if number % 7919 == 0 else b"hay") for number in range(200_000)]
     path.write_bytes(b"\n".join(lines))

@@ -19,6 +19,7 @@ from textual.reactive import reactive
 from textual.screen import Screen
 
 from footplate.actions import actions
+from footplate.faults import record
 from footplate.screens.base import ConsoleScreen
 from footplate.theme import THEME
 from footplate.widgets.control_filter import ControlFilter
@@ -27,11 +28,58 @@ from footplate.workspace.open import open_workspace
 from footplate.workspace.read_only import read_only as as_read_only
 
 
+def _jobs() -> Screen[None]:
+    from footplate.screens.jobs import JobsScreen
+
+    return JobsScreen()
+
+
+def _clusters() -> Screen[None]:
+    from footplate.screens.clusters import ClustersScreen
+
+    return ClustersScreen()
+
+
+def _models() -> Screen[None]:
+    from footplate.screens.models import ModelsScreen
+
+    return ModelsScreen()
+
+
+def _endpoints() -> Screen[None]:
+    from footplate.screens.endpoints import EndpointsScreen
+
+    return EndpointsScreen()
+
+
+def _launch() -> Screen[None]:
+    from footplate.screens.launch import TemplatesScreen
+
+    return TemplatesScreen()
+
+
+def _invoke() -> Screen[None]:
+    from footplate.screens.invoke import InvokeScreen
+
+    return InvokeScreen()
+
+
+_MODES: dict[str, Callable[[], Screen[None]]] = {
+    "jobs": _jobs,
+    "clusters": _clusters,
+    "models": _models,
+    "endpoints": _endpoints,
+    "launch": _launch,
+    "invoke": _invoke,
+}
+
+
 class FootplateApp(App[None]):
     """The console on one workspace. Screens come into being when they are first visited."""
 
     TITLE = "footplate"
-    ENABLE_COMMAND_PALETTE = True
+    MODES = _MODES  # type: ignore[assignment]  # functions, so that a screen's module is loaded on its first visit
+    DEFAULT_MODE = "jobs"
     BINDINGS: ClassVar[list[BindingType]] = [Binding(a.keys, a.id, a.title, show=False) for a in actions("app")]
     DEFAULT_CSS = """
     Toast { max-width: 90%; }
@@ -43,16 +91,28 @@ class FootplateApp(App[None]):
     def __init__(self, workspace: str | None = None, read_only: bool = False, view: str | None = None) -> None:
         """Open the workspace. Raises WorkspaceError where it cannot be opened."""
         super().__init__()
+        self.register_theme(THEME)
+        self.set_reactive(App.theme, THEME.name)  # before anything is drawn, so that no style is worked out twice
         opened = open_workspace(workspace)
         self.read_only = read_only
         self.workspace: Workspace = as_read_only(opened) if read_only else opened
         self.workspace_name = opened.name
         self.place = ("LOCAL" if opened.kind == "local" else opened.kind.upper()) + (" read-only" if read_only else "")
         self.invoke_target: str | None = None
-        self._visited: list[str] = []
+        self._visited: list[str] = [self.DEFAULT_MODE]
         self._view = view or ""
+        self.unforeseen: tuple[Exception, Path] | None = None
         if os.environ.get("SSH_CONNECTION"):
             self.animation_level = "none"
+
+    def _handle_exception(self, error: Exception) -> None:
+        """A fault of our own ends the console in a sentence; its traceback goes to the log file."""
+        self.unforeseen = (error, record(error))
+        super()._handle_exception(error)
+
+    def _fatal_error(self) -> None:
+        """Textual would print the traceback on the way out; `open_console` says where it is instead."""
+        self._close_messages_no_wait()
 
     # Modes
 
@@ -62,14 +122,13 @@ class FootplateApp(App[None]):
 
     async def on_mount(self) -> None:
         """Open the first list, and leave cleanly on a signal."""
-        self.register_theme(THEME)
-        self.theme = THEME.name
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGHUP):
             with contextlib.suppress(ValueError):  # not in the main thread, as in some tests
                 loop.add_signal_handler(number, self.exit)
         first, _, expression = self._view.partition(" ")
-        await self._switch(first if first in _MODES else "jobs")
+        if first in _MODES and first != self.current_mode:
+            await self._switch(first)
         if expression and hasattr(self.screen, "expression"):
             self.screen.expression = expression
 
@@ -78,8 +137,6 @@ class FootplateApp(App[None]):
         await self.workspace.close()
 
     async def _switch(self, mode: str) -> None:
-        if mode not in self._modes:
-            self.add_mode(mode, _MODES[mode])
         if self._visited[-1:] != [mode]:
             self._visited.append(mode)
         await self.switch_mode(mode)
@@ -268,49 +325,3 @@ class FootplateApp(App[None]):
             self.call_later(self.run_action, action)
 
         return run
-
-
-def _jobs() -> Screen[None]:
-    from footplate.screens.jobs import JobsScreen
-
-    return JobsScreen()
-
-
-def _clusters() -> Screen[None]:
-    from footplate.screens.clusters import ClustersScreen
-
-    return ClustersScreen()
-
-
-def _models() -> Screen[None]:
-    from footplate.screens.models import ModelsScreen
-
-    return ModelsScreen()
-
-
-def _endpoints() -> Screen[None]:
-    from footplate.screens.endpoints import EndpointsScreen
-
-    return EndpointsScreen()
-
-
-def _launch() -> Screen[None]:
-    from footplate.screens.launch import TemplatesScreen
-
-    return TemplatesScreen()
-
-
-def _invoke() -> Screen[None]:
-    from footplate.screens.invoke import InvokeScreen
-
-    return InvokeScreen()
-
-
-_MODES: dict[str, Callable[[], Screen[None]]] = {
-    "jobs": _jobs,
-    "clusters": _clusters,
-    "models": _models,
-    "endpoints": _endpoints,
-    "launch": _launch,
-    "invoke": _invoke,
-}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import tomllib
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, TypeVar
@@ -19,7 +18,7 @@ class LocalSettings:
     """How the local workspace runs things; each key has the environment name `FOOTPLATE_LOCAL_<KEY>`."""
 
     python: str = ""
-    """The Python that runs jobs; empty: the first `python` on PATH that is there, else the console's own."""
+    """The Python that runs jobs; empty: the console's own where it has torch, else the first `python` on PATH."""
 
 
 @dataclass(frozen=True)
@@ -68,6 +67,8 @@ def load(path: Path | None = None) -> Settings:
     path = path or paths.config_file()
     raw: dict[str, Any] = {}
     if path.is_file():
+        import tomllib  # seldom needed, and not free at start-up
+
         try:
             raw = tomllib.loads(path.read_text(encoding="utf-8"))
         except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:

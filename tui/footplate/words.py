@@ -49,3 +49,9 @@ def number(value: float) -> str:
 def percent(share: float) -> str:
     """A share of one as per cent with one decimal."""
     return f"{share * 100:.1f} %"
+
+
+def ranks(nodes: int, each: int) -> str:
+    """`2 × 4 = 8 ranks`, or `1 rank`."""
+    total = nodes * each
+    return "1 rank" if total == 1 else f"{nodes} × {each} = {total} ranks"

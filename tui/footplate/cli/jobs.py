@@ -44,9 +44,7 @@ def launch_command(
 
     async def work(workspace: Workspace) -> Job:
         job = await workspace.submit(job_file)
-        frame.say(
-            f"{job.name} is {job.status} on {job.compute}: {job.nodes} × {job.ranks_per_node} = {job.world_size} ranks"
-        )
+        frame.say(f"{job.name} is {job.status} on {job.compute}: {words.ranks(job.nodes, job.ranks_per_node)}")
         if follows:
             return await follow.copy_log(
                 workspace, job.name, _log_writer(frame.json), follow=True, seen=_status_lines(frame)
@@ -296,7 +294,7 @@ def _details(job: Job) -> str:
 def _dry_run_text(document: dict[str, Any]) -> str:
     commands, upload = document["commands"], document["upload"]
     lines = [
-        f"Every one of {len(commands)} ranks runs:",
+        "The one rank runs:" if len(commands) == 1 else f"Every one of {len(commands)} ranks runs:",
         *(f"  {line}" for line in commands[0]["command"].splitlines()),
         "",
     ]

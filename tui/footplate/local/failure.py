@@ -14,6 +14,10 @@ _RANK_PREFIX = re.compile(r"^\[rank\d+\]:\s?")
 """torch's excepthook repeats the traceback with this before every line."""
 
 
+_TRACEBACK = re.compile(r"(Original )?Traceback \(most recent call last\)")
+"""A DataLoader hands on its worker's own traceback as the original one."""
+
+
 def describe(log: Path, exit_code: int) -> str:
     """The last thing that the rank said of its failure, and how it ended: `ValueError: no pictures (exit code 1)`."""
     if exit_code > 128 and exit_code - 128 in set(signal.Signals):
@@ -30,7 +34,7 @@ def describe(log: Path, exit_code: int) -> str:
 def last_words(log: Path) -> str:
     """The line under the last traceback, else the last line that is not blank; clean, and at most 300 characters."""
     lines = [_RANK_PREFIX.sub("", line) for line in tail(log).splitlines()]
-    traceback = next((i for i in reversed(range(len(lines))) if lines[i].startswith("Traceback (most recent")), None)
+    traceback = next((i for i in reversed(range(len(lines))) if _TRACEBACK.match(lines[i])), None)
     after = [] if traceback is None else [line for line in lines[traceback + 1 :] if line and not line[0].isspace()]
     said = after[0] if after else next((line for line in reversed(lines) if line.strip()), "")
     said = clean(said).strip()

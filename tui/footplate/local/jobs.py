@@ -13,9 +13,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from footplate.jobfile import JobFile
-from footplate.local import clusters, layout, python, records, submission
+from footplate.local import clusters, layout, python, records
 from footplate.local.data import DataAssets
 from footplate.local.metrics import Metrics, NoMlflow
 from footplate.local.reconcile import reconcile
@@ -34,6 +34,9 @@ from footplate.workspace import (
     Output,
     Unexpected,
 )
+
+if TYPE_CHECKING:
+    from footplate.jobfile import JobFile
 
 _LOG_FOLDERS = ("user_logs", "logs", "system_logs")
 
@@ -85,6 +88,8 @@ class Jobs:
 
     def submit(self, job_file: JobFile, name: str | None = None) -> Job:
         """Start a job; see `submission.submit`."""
+        from footplate.local import submission  # reads YAML, which lists need not wait for
+
         return self.job(submission.submit(self._store, self._settings, self._data_assets, job_file, name))
 
     def cancel(self, name: str) -> Job:

@@ -28,7 +28,7 @@ _CHILD = Path(__file__).with_name("mlflow_child.py")
 _INFINITY = 1.7976931348623157e308  # MLflow's stand-in, since SQL columns take no infinity
 _HEADLINE = """
 SELECT run_uuid, "key", value,
-       min(CASE "key" WHEN 'best_val_acc' THEN '0' WHEN 'val_acc' THEN '1' WHEN 'val_accuracy' THEN '2' ELSE '3' || "key" END)
+       min(CASE "key" WHEN 'best_val_acc' THEN '0' WHEN 'val_acc' THEN '1' ELSE '2' || "key" END)
 FROM latest_metrics WHERE is_nan = 0 AND "key" NOT LIKE 'system/%' AND run_uuid IN ({marks}) GROUP BY run_uuid
 """
 

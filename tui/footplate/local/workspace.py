@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from footplate import paths
-from footplate.jobfile import JobFile
-from footplate.local.data import DataAssets
-from footplate.local.endpoints import Endpoints
-from footplate.local.jobs import Jobs
-from footplate.local.models import Models
 from footplate.local.store import Store
 from footplate.settings import Settings
 from footplate.workspace import (
@@ -31,6 +28,13 @@ from footplate.workspace import (
     Workspace,
 )
 
+if TYPE_CHECKING:
+    from footplate.jobfile import JobFile
+    from footplate.local.data import DataAssets
+    from footplate.local.endpoints import Endpoints
+    from footplate.local.jobs import Jobs
+    from footplate.local.models import Models
+
 _PAGE = 1000
 
 
@@ -43,15 +47,39 @@ class LocalWorkspace(Workspace):
     def __init__(self, name: str, settings: Settings) -> None:
         """Open the store under the home folder. Raises Unexpected where the home cannot be used."""
         self.name = name
-        store = Store(paths.home())
-        store.prepare()
-        self._data = DataAssets(store)
-        self._jobs = Jobs(store, settings, self._data)
-        self._models = Models(store)
-        self._endpoints = Endpoints(store, settings)
+        self._settings = settings
+        self._store = Store(paths.home())
+        self._store.prepare()
+
+    # Each part is loaded when it is first asked for: the first list needs the jobs alone.
+
+    @cached_property
+    def _data(self) -> DataAssets:
+        from footplate.local.data import DataAssets
+
+        return DataAssets(self._store)
+
+    @cached_property
+    def _jobs(self) -> Jobs:
+        from footplate.local.jobs import Jobs
+
+        return Jobs(self._store, self._settings, self._data)
+
+    @cached_property
+    def _models(self) -> Models:
+        from footplate.local.models import Models
+
+        return Models(self._store)
+
+    @cached_property
+    def _endpoints(self) -> Endpoints:
+        from footplate.local.endpoints import Endpoints
+
+        return Endpoints(self._store, self._settings)
 
     async def close(self) -> None:
-        await self._endpoints.close()
+        if "_endpoints" in vars(self):
+            await self._endpoints.close()
 
     async def clusters(self) -> Sequence[Cluster]:
         return await asyncio.to_thread(self._jobs.clusters)

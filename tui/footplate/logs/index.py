@@ -16,13 +16,17 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from footplate.logs.sanitise import DISPLAY_LIMIT
+from footplate.logs.sanitise import DISPLAY_LIMIT, last_state
 
 BLOCK = 1024 * 1024
 """Bytes read by one `scan()`, and searched at a time: `re` holds the interpreter for a block, some 5 ms at most."""
 
 _SEAM = 64 * 1024  # overlap of the pieces of a line longer than a block, in a search
 _NEWLINE = re.compile(rb"\n")
+_UP = b"\x1b[A"
+# Nested progress bars (tqdm) step down to the inner bar and up again at every update. A newline straight after a step
+# up begins no line: what follows is the next state of the same one, as after a carriage return.
+_NEWLINE_NOT_AFTER_UP = re.compile(rb"(?<!\x1b\[A)\n")
 _TAIL = 64  # bytes before the end that must still be there when a file has grown
 
 
@@ -85,8 +89,10 @@ class LineIndex:
         block = self._pread(current, current.size, BLOCK)
         if not block:
             return False
-        base = current.size
-        current.starts.extend(array("Q", [base + match.end() for match in _NEWLINE.finditer(block)]))
+        seen = current.tail[-len(_UP) :]  # a step up may lie across two blocks
+        data, base = seen + block, current.size - len(seen)
+        line_end = _NEWLINE_NOT_AFTER_UP if _UP + b"\n" in data else _NEWLINE
+        current.starts.extend(array("Q", [base + match.end() for match in line_end.finditer(data, len(seen))]))
         current.tail = (current.tail + block[-_TAIL:])[-_TAIL:]
         current.size += len(block)
         return True
@@ -109,9 +115,9 @@ class LineIndex:
             if length <= DISPLAY_LIMIT:
                 return os.pread(current.descriptor, length, start).rstrip(b"\r\n"), 0
             tail = os.pread(current.descriptor, DISPLAY_LIMIT, end - DISPLAY_LIMIT).rstrip(b"\r\n")
-            state = tail.rfind(b"\r")
-            if state >= 0:
-                return tail[state + 1 :], 0
+            state = last_state(tail)
+            if len(state) < len(tail):
+                return state, 0
             head = os.pread(current.descriptor, DISPLAY_LIMIT, start)
             return head, length - len(head)
 

@@ -85,8 +85,7 @@ def parse_line(raw: bytes, cut: int = 0) -> Line:
     U+FFFD. Of escape sequences only colours and text attributes (SGR) are kept. At most 8 KiB are parsed; `cut` is
     what the caller left out already, in bytes, and `Line.cut` what is missing in all.
     """
-    raw = raw.rstrip(b"\r\n")
-    raw = raw[raw.rfind(b"\r") + 1 :]
+    raw = last_state(raw.rstrip(b"\r\n"))
     if len(raw) > DISPLAY_LIMIT:
         cut += len(raw) - DISPLAY_LIMIT
         raw = raw[:DISPLAY_LIMIT]
@@ -95,6 +94,11 @@ def parse_line(raw: bytes, cut: int = 0) -> Line:
     if text.isascii() and text.isprintable():
         return Line(((text, PLAIN),) if text else (), False, cut)
     return _parse_text(text, cut)
+
+
+def last_state(raw: bytes) -> bytes:
+    """Return what a line that overwrote itself was left with; a newline within it came after a step up."""
+    return raw[max(raw.rfind(b"\r"), raw.rfind(b"\n")) + 1 :]
 
 
 def size_text(count: int) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from footplate.workspace import Job, LogFile, NotFound, Workspace
 
@@ -26,12 +26,17 @@ async def log_file(workspace: Workspace, name: str, path: str | None) -> LogFile
     """The log file asked for, or the first user log (rank 0); None while there is none yet. Raises NotFound for a wrong path."""
     files = await workspace.log_files(name)
     if path is None:
-        return files[0] if files else None
+        return first_user_log(files)
     for file in files:
         if file.path == path:
             return file
     known = ", ".join(f.path for f in files) or "none yet"
     raise NotFound(f"Job {name!r} has no log file {path!r}.", f"Its files: {known}.")
+
+
+def first_user_log(files: Sequence[LogFile]) -> LogFile | None:
+    """The log of rank 0: what an operator wants to see unless another file is asked for."""
+    return next((file for file in files if file.path.startswith("user_logs/")), None)
 
 
 async def copy_log(

@@ -165,7 +165,7 @@ class TextDialog(ModalScreen[None]):
         with Vertical():
             yield Static(Content(clean(self._title)), classes="title")
             with VerticalScroll():
-                yield Static(self._text, id="text")
+                yield Static(self._text, id="text", markup=False)
             yield Static(Content("esc back   j k scroll"), classes="foot")
 
     def on_mount(self) -> None:

@@ -13,6 +13,7 @@ from textual.widgets import ContentSwitcher, Input, Rule, Static
 
 from footplate import words
 from footplate.logs.sanitise import clean
+from footplate.operations import follow
 from footplate.screens.base import ConsoleScreen, bindings
 from footplate.screens.jobs import status_cell
 from footplate.widgets.chart import Chart, Series
@@ -57,6 +58,7 @@ class JobScreen(ConsoleScreen):
         self.job: Job | None = None
         self._files: Sequence[LogFile] = ()
         self._file: LogFile | None = None
+        self._chosen = False  # until the first user log is there, or the operator chose a file
         self._metrics: Mapping[str, Sequence[MetricPoint]] = {}
 
     def crumbs(self) -> tuple[str, ...]:
@@ -127,16 +129,14 @@ class JobScreen(ConsoleScreen):
 
     def _show_job(self, job: Job) -> None:
         cell = status_cell(job.status)
-        style = {"ok": "$text-success", "error": "$text-error", "warn": "$text-warning", "accent": "$text-accent"}.get(
-            cell.style, ""
-        )
+        style = _STYLES.get(cell.style, "")
         now = datetime.now(UTC)
         took = words.span(job.seconds(now))
         why = job.error or job.note
         self.query_one("#facts", Static).update(
             Content.assemble(
                 (f"{cell.text} {took}", f"bold {style}"),
-                f"   {job.nodes} × {job.ranks_per_node} = {job.world_size} rank{'s' * (job.world_size > 1)} on {clean(job.compute)}   ",
+                f"   {words.ranks(job.nodes, job.ranks_per_node)} on {clean(job.compute)}   ",
                 (clean(why), style if job.error else ""),
             )
         )
@@ -149,8 +149,12 @@ class JobScreen(ConsoleScreen):
         self._files = files
         table = self.query_one("#files", VirtualTable)
         table.set_rows([Row(f.path, (f.path, words.size(f.size) if f.size is not None else "")) for f in files])
-        if self._file is None and files:
-            self._open_file(files[0])
+        first = follow.first_user_log(files)
+        if first is None and files and self.job is not None and not self.job.active:
+            first = files[0]  # it ended before its command began: the supervisor's log says why
+        if first is not None and not self._chosen:
+            self._chosen = True
+            self._open_file(first)
         elif self._file is not None:
             self._file = next((f for f in files if f.path == self._file.path), self._file)
         self._show_log_state()
@@ -189,7 +193,7 @@ class JobScreen(ConsoleScreen):
     @on(VirtualTable.Highlighted, "#files")
     def _file_chosen(self, event: VirtualTable.Highlighted) -> None:
         file = next((f for f in self._files if f.path == event.key), None)
-        if file is not None and (self._file is None or file.path != self._file.path):
+        if file is not None and self._chosen and (self._file is None or file.path != self._file.path):
             self._open_file(file)
 
     @on(VirtualTable.Selected, "#files")
@@ -207,6 +211,7 @@ class JobScreen(ConsoleScreen):
     def _step_file(self, step: int) -> None:
         if self._files:
             paths = [f.path for f in self._files]
+            self._chosen = True
             now = paths.index(self._file.path) if self._file and self._file.path in paths else 0
             self._open_file(self._files[(now + step) % len(paths)])
             self.show_tab("logs")

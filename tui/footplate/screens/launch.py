@@ -222,7 +222,7 @@ class LaunchScreen(ConsoleScreen):
         lines = [
             Content.assemble(
                 ("What will run   ", head),
-                f"{planned.nodes} × {planned.ranks_per_node} = {planned.world_size} rank{'s' * (planned.world_size > 1)}",
+                words.ranks(planned.nodes, planned.ranks_per_node),
             ),
             Content(""),
             *(Content(f"  {clean(line)}") for line in planned.command.strip().splitlines()),

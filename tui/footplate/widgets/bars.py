@@ -47,8 +47,12 @@ class Bars(ScrollView, can_focus=True):
     """
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("k", "scroll_up", "Up", show=False),
-        Binding("j", "scroll_down", "Down", show=False),
+        Binding("up,k", "scroll_lines(-1)", "Up", show=False),
+        Binding("down,j", "scroll_lines(1)", "Down", show=False),
+        Binding("pageup", "scroll_pages(-1)", "Page up", show=False),
+        Binding("pagedown", "scroll_pages(1)", "Page down", show=False),
+        Binding("home,g", "scroll_lines(-999999)", "Top", show=False),
+        Binding("end,G", "scroll_lines(999999)", "Bottom", show=False),
     ]
 
     def __init__(
@@ -69,8 +73,18 @@ class Bars(ScrollView, can_focus=True):
         """Draw these bars in place of those before."""
         self._bars = [Bar(clean(label), value) for label, value in bars]
         self.virtual_size = Size(0, max(1, len(self._bars)))
-        self.scroll_to(y=0, animate=False, force=True) if self.is_mounted else None
+        if self.is_mounted:
+            self.scroll_to(y=0, animate=False, force=True)
         self.refresh()
+
+    def action_scroll_lines(self, lines: int) -> None:
+        """Scroll by so many lines, as far as there are any."""
+        top = max(0, min(self.scroll_offset.y + lines, self.max_scroll_y))
+        self.scroll_to(y=top, animate=False, force=True)
+
+    def action_scroll_pages(self, direction: int) -> None:
+        """Scroll by a page, less the one line that shows where it was."""
+        self.action_scroll_lines(direction * max(1, self.size.height - 1))
 
     def render_line(self, y: int) -> Strip:
         """Draw one bar: label, bar, percentage."""

@@ -154,7 +154,7 @@ class Chart(Widget):
         return [Strip(segments) for segments in lines]
 
     def _plot(self, curves: list[list[Point]], width: int, height: int, axis: Style) -> list[Strip]:
-        xs = [x for curve in curves for x, _ in curve]
+        xs = [x for series in self._series for x, _ in series.points if _drawable(x)]
         ys = [y for curve in curves for _, y in curve]
         low, high = _padded(min(ys), max(ys))
         left, right = min(xs), max(xs)

@@ -27,7 +27,7 @@ STILL = 0.5
 """Seconds between two looks at a file that has not grown for a while."""
 
 SIDEWAYS = 16
-REMOVED_SIGN = " ␛"
+REMOVED_SIGN = " ^["
 NOT_YET = "No output yet"
 
 
@@ -270,6 +270,7 @@ class LogView(ScrollView, can_focus=True):
     def _start(self, path: Path) -> None:
         self._index = LineIndex(path)
         self._stop, self._seen = threading.Event(), threading.Event()
+        self._seen.set()
         self._restarts = 0
         threading.Thread(
             target=self._scan, args=(self._index, self._stop, self._seen), name="footplate-log-scan", daemon=True
@@ -285,15 +286,15 @@ class LogView(ScrollView, can_focus=True):
             except OSError as fault:
                 more, error = False, f"This log cannot be read: {fault.strerror or fault}."
             news = news or more or error != before
-            if news and monotonic() - told >= interval:
+            if news and seen.is_set() and monotonic() - told >= interval:
                 seen.clear()
+                told, news = monotonic(), False
                 if not self._tell(self._Grown(index, index.restarts, error)):
                     return
-                seen.wait(STILL)
-                told, news = monotonic(), False
             quiet = 0 if more else quiet + 1
             if not more:
-                stop.wait(interval if quiet < 50 else STILL)
+                due = told + interval - monotonic()
+                stop.wait(max(0.01, due) if news else interval if quiet < 50 else STILL)
 
     def _tell(self, message: Message) -> bool:
         """Post a message from a thread; False where the console has ended meanwhile."""

@@ -1,0 +1,123 @@
+"""Make the README's pictures from the running console: jobs, launch form, live job, invoke panel.
+
+Runs a demo in a home of its own when none is given (`python docs/make_pictures.py [HOME]`), then drives the console
+through its screens by keys and exports each as SVG into docs/pictures.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from textual.pilot import Pilot
+
+FOLDER = Path(__file__).resolve().parent / "pictures"
+SIZES = ((160, 45), (80, 24))
+
+
+async def until(pilot: Pilot[Any], condition: Callable[[], object], seconds: float = 120) -> None:
+    """Wait for a condition on what the console shows."""
+    end = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > end:
+            raise TimeoutError(f"The console did not come to what was waited for: {pilot.app.screen}")
+        await pilot.pause(0.05)
+
+
+def save(pilot: Pilot[Any], name: str) -> None:
+    """Export what is on screen."""
+    size = pilot.app.size
+    file = FOLDER / f"{name}-{size.width}x{size.height}.svg"
+    file.write_text(pilot.app.export_screenshot(title="footplate"), encoding="utf-8")
+    print(file)
+
+
+async def tour(size: tuple[int, int]) -> None:
+    """All pictures of one size."""
+    from footplate.app import FootplateApp
+    from footplate.screens.invoke import InvokeScreen
+    from footplate.screens.job import JobScreen
+    from footplate.screens.launch import LaunchScreen
+    from footplate.widgets.chart import Chart
+    from footplate.widgets.log_view import LogView
+    from footplate.widgets.virtual_table import VirtualTable
+
+    app = FootplateApp()
+    async with app.run_test(size=size) as pilot:
+
+        def table() -> VirtualTable:
+            return app.screen.query_one(VirtualTable)
+
+        await until(pilot, lambda: table().rows)
+        for key, name in (("2", "clusters"), ("3", "models"), ("4", "endpoints")):
+            await pilot.press(key)
+            await until(pilot, lambda: table().rows)
+            await pilot.pause(0.3)
+            save(pilot, name)
+        await pilot.press("5")
+        await until(pilot, lambda: table().rows)
+        save(pilot, "templates")
+        while "distributed" not in str(table().cursor_key):
+            await pilot.press("down")
+        await pilot.press("enter")
+        await until(pilot, lambda: isinstance(app.screen, LaunchScreen))
+        await pilot.pause(0.5)
+        save(pilot, "launch")
+        await pilot.press("f5")
+        await until(pilot, lambda: isinstance(app.screen, JobScreen))
+        await until(pilot, lambda: app.screen.query_one(LogView).total_lines > 9)
+        await until(pilot, lambda: app.screen.query(Chart))
+        await pilot.pause(0.5)
+        save(pilot, "job-log")
+        await pilot.press("m")
+        await pilot.pause(12)
+        save(pilot, "job-metrics")
+        await pilot.press("o")
+        await pilot.pause(0.3)
+        save(pilot, "job-overview")
+        await pilot.press("escape")
+        await pilot.pause(0.5)
+        save(pilot, "jobs")
+        await pilot.press("x")
+        await pilot.pause(0.5)
+        save(pilot, "cancel")
+        await pilot.press("tab", "enter")
+        await pilot.press("6")
+        await until(pilot, lambda: isinstance(app.screen, InvokeScreen) and app.screen._picture)
+        await pilot.press("s")
+        screen = app.screen
+        assert isinstance(screen, InvokeScreen)
+        await until(pilot, lambda: screen._prediction)
+        await pilot.press("n", "s")
+        await until(pilot, lambda: len(screen._history) > 1)
+        await pilot.pause(0.5)
+        save(pilot, "invoke")
+        await pilot.press("question_mark")
+        await pilot.pause(0.3)
+        save(pilot, "help")
+
+
+def main() -> None:
+    """Run the demo where needed, then the tour in each size."""
+    FOLDER.mkdir(exist_ok=True)
+    with tempfile.TemporaryDirectory() as temporary:
+        os.environ["FOOTPLATE_HOME"] = sys.argv[1] if len(sys.argv) > 1 else temporary
+        os.environ["FOOTPLATE_CONFIG"] = str(Path(temporary) / "none.toml")
+        from footplate.cli import cli
+
+        if len(sys.argv) == 1:
+            cli.main(["demo"], standalone_mode=False)
+        for size in SIZES:
+            asyncio.run(tour(size))
+        if len(sys.argv) == 1:
+            cli.main(["demo", "--clean"], standalone_mode=False)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,130 @@
+"""Killed supervisors, submitters and watchdogs: no rank outlives them, no record lies."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+from tests.at_work import (
+    PIDS_OF_A_FAMILY,
+    WAIT,
+    children_of,
+    ended,
+    family,
+    gone,
+    job_file,
+    log,
+    ranks,
+    run_statuses,
+    supervisor_pid,
+    until,
+    until_job,
+)
+
+from footplate.local.store import Store
+
+
+async def test_ranks_die_with_a_killed_supervisor_and_the_next_reader_records_it(workspace, home, tmp_path):
+    await workspace.submit(job_file(tmp_path, PIDS_OF_A_FAMILY, ranks(2)), "orphan")
+    pids = family(home, "orphan", 2)
+    pid = supervisor_pid(home, "orphan")
+    os.kill(pid, signal.SIGKILL)
+    until(lambda: gone(pids), 10)  # by the watchdog: nobody has read the store yet
+    job = await workspace.job("orphan")
+    assert job.status == "Failed"
+    assert f"its supervisor (pid {pid}) ended unexpectedly" in (job.error or "")
+    (cluster,) = await workspace.clusters()
+    assert cluster.busy_nodes == 0
+    with Store(home).read() as db:
+        run_id = db.execute("SELECT mlflow_run_id FROM job").fetchone()[0]
+    assert run_statuses(home)[run_id] == "FAILED"
+
+
+async def test_a_reader_kills_ranks_that_outlived_supervisor_and_watchdog(workspace, home, tmp_path):
+    await workspace.submit(job_file(tmp_path, PIDS_OF_A_FAMILY, ranks(1)), "outlived")
+    pids = family(home, "outlived", 1)
+    supervisor = supervisor_pid(home, "outlived")
+    (watchdog,) = [pid for pid in children_of(supervisor) if pid not in pids]
+    os.kill(watchdog, signal.SIGKILL)
+    os.kill(supervisor, signal.SIGKILL)
+    assert (await until_job(workspace, "outlived", lambda job: not job.active)).status == "Failed"
+    until(lambda: gone(pids), 5)
+
+
+async def test_a_killed_supervisor_lets_the_next_job_in(workspace, home, tmp_path):
+    await workspace.submit(job_file(tmp_path, WAIT), "dies")
+    await until_job(workspace, "dies", lambda job: job.status == "Running")
+    await workspace.submit(job_file(tmp_path, "true"), "next")
+    await until_job(workspace, "next", lambda job: job.note)
+    os.kill(supervisor_pid(home, "dies"), signal.SIGKILL)
+    assert (await ended(workspace, "next")).status == "Completed"
+
+
+async def test_a_supervisor_killed_in_the_queue_fails_its_job(workspace, home, tmp_path):
+    await workspace.submit(job_file(tmp_path, WAIT), "holder")
+    await until_job(workspace, "holder", lambda job: job.status == "Running")
+    await workspace.submit(job_file(tmp_path, "true"), "queued")
+    os.kill(supervisor_pid(home, "queued"), signal.SIGKILL)
+    assert (await ended(workspace, "queued")).status == "Failed"
+    assert (await workspace.job("holder")).status == "Running"
+
+
+def submit_and_be_killed(job_file: Path, name: str) -> None:
+    """Submit a job in a process of its own and kill that with everything in its session."""
+    script = (
+        "import asyncio, sys, time; from pathlib import Path; from footplate.jobfile import read;"
+        "from footplate.workspace.open import open_workspace;"
+        "asyncio.run(open_workspace('local').submit(read(Path(sys.argv[1])), sys.argv[2])); print('submitted', flush=True);"
+        "time.sleep(600)"
+    )
+    command = [sys.executable, "-c", script, str(job_file), name]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, start_new_session=True) as submitter:
+        assert submitter.stdout is not None
+        assert submitter.stdout.readline() == b"submitted\n"
+        os.killpg(submitter.pid, signal.SIGKILL)
+
+
+async def test_a_job_outlives_its_killed_submitter(workspace, home, tmp_path):
+    file = tmp_path / "survivor.yml"
+    file.write_text(job_file(tmp_path, "until test -e outputs/go; do sleep 0.05; done; echo still here").text)
+    submit_and_be_killed(file, "survivor")
+    await until_job(workspace, "survivor", lambda job: job.status == "Running")
+    (home / "jobs" / "survivor" / "outputs" / "go").touch()
+    assert (await ended(workspace, "survivor")).status == "Completed"
+    assert await log(workspace, "survivor") == "still here\n"
+
+
+def test_a_supervisor_without_a_record_removes_the_folder_of_its_job(home):
+    Store(home).prepare()
+    folder = home / "jobs" / "ghost"
+    folder.mkdir(parents=True)
+    done = subprocess.run([sys.executable, "-m", "footplate.local.supervisor", str(home), "ghost"], check=False)
+    assert done.returncode == 1
+    assert not folder.exists()
+
+
+async def test_a_hangup_does_not_end_a_job(workspace, home, tmp_path):
+    await workspace.submit(job_file(tmp_path, "until test -e outputs/go; do sleep 0.05; done; echo went on"), "deaf")
+    await until_job(workspace, "deaf", lambda job: job.status == "Running")
+    os.kill(supervisor_pid(home, "deaf"), signal.SIGHUP)
+    (home / "jobs" / "deaf" / "outputs" / "go").touch()
+    assert (await ended(workspace, "deaf")).status == "Completed"
+
+
+async def test_a_terminated_supervisor_cancels_its_job(workspace, home, tmp_path):
+    await workspace.submit(job_file(tmp_path, PIDS_OF_A_FAMILY, ranks(1)), "asked")
+    pids = family(home, "asked", 1)
+    os.kill(supervisor_pid(home, "asked"), signal.SIGTERM)
+    assert (await ended(workspace, "asked")).status == "Canceled"
+    assert gone(pids)
+
+
+async def test_a_folder_that_a_killed_submit_left_is_no_hindrance(workspace, home, tmp_path):
+    (home / "jobs" / "again").mkdir(parents=True)
+    (home / "jobs" / "again" / "half.txt").touch()
+    await workspace.submit(job_file(tmp_path, "true"), "again")
+    assert (await ended(workspace, "again")).status == "Completed"
+    assert not (home / "jobs" / "again" / "half.txt").exists()

@@ -1,0 +1,145 @@
+"""MLflow's store on this machine: made once, read by SQL, and by MLflow's own client where the schema is unknown."""
+
+from __future__ import annotations
+
+import math
+import os
+import shutil
+import sqlite3
+import subprocess
+import sys
+from contextlib import closing
+
+import pytest
+
+from footplate.local.metrics import Metrics
+from footplate.workspace import Unexpected
+
+
+def log_with_mlflow(metrics: Metrics, run_id: str, script: str) -> None:
+    """Run a script as a job's rank would be: attached to the run by its environment."""
+    environment = {
+        **os.environ,
+        "MLFLOW_TRACKING_URI": metrics.uri,
+        "MLFLOW_RUN_ID": run_id,
+        "MLFLOW_DISABLE_TELEMETRY": "true",
+    }
+    subprocess.run([sys.executable, "-c", f"import mlflow\n{script}"], env=environment, check=True)
+
+
+def run_row(metrics: Metrics, run_id: str) -> sqlite3.Row:
+    with closing(sqlite3.connect(metrics.file)) as db:
+        db.row_factory = sqlite3.Row
+        row: sqlite3.Row = db.execute(
+            "SELECT runs.*, experiments.name AS experiment FROM runs JOIN experiments USING (experiment_id) WHERE run_uuid = ?",
+            (run_id,),
+        ).fetchone()
+        return row
+
+
+@pytest.fixture
+def metrics(tmp_path, metrics_store):
+    shutil.copy(metrics_store, tmp_path / "mlflow.db")
+    return Metrics(tmp_path, lambda: sys.executable)
+
+
+def test_jobs_that_come_first_at_once_make_one_store(tmp_path):
+    pytest.importorskip("mlflow", reason="mlflow is not installed")
+    script = (
+        "import sys; from pathlib import Path; from footplate.local.metrics import Metrics;"
+        "print(Metrics(Path(sys.argv[1]), lambda: sys.executable).create_run('aviary', sys.argv[2], {}).run_id)"
+    )
+    started = [
+        subprocess.Popen([sys.executable, "-c", script, str(tmp_path), name], stdout=subprocess.PIPE)
+        for name in ("a", "b", "c")
+    ]
+    runs = [process.communicate()[0].decode().strip() for process in started]
+    metrics = Metrics(tmp_path, lambda: sys.executable)
+    assert [run_row(metrics, run)["name"] for run in runs] == ["a", "b", "c"]
+    assert {run_row(metrics, run)["experiment"] for run in runs} == {"aviary"}
+    with closing(sqlite3.connect(metrics.file)) as db:
+        assert db.execute("PRAGMA journal_mode").fetchone()[0] == "wal"
+    assert sorted(path.name for path in tmp_path.iterdir() if not path.name.startswith(".")) == ["mlflow.db"]
+
+
+def test_a_script_finds_its_run_with_name_and_tags_and_may_start_it(metrics):
+    run = metrics.create_run("aviary", "wren", {"mlflow.source.name": "wren-1"})
+    log_with_mlflow(
+        metrics,
+        run.run_id,
+        "with mlflow.start_run() as run:\n"
+        "    assert run.data.tags['mlflow.source.name'] == 'wren-1'\n"
+        "    assert run.info.run_name == 'wren'\n"
+        f"    assert run.info.run_id == '{run.run_id}'\n"
+        "    mlflow.log_metric('loss', 1.5, step=3)\n"
+        "    mlflow.log_text('hello', 'note.txt')\n",
+    )
+    assert [(point.step, point.value) for point in metrics.read(run.run_id)["loss"]] == [(3, 1.5)]
+    assert [path.read_text() for path in metrics.file.parent.rglob("note.txt")] == ["hello"]
+    metrics.finish(run.run_id, "Failed")
+    assert run_row(metrics, run.run_id)["status"] == "FAILED"
+
+
+def test_values_that_are_no_numbers_come_back_as_they_were_logged(metrics):
+    run = metrics.create_run("aviary", "wren", {})
+    log_with_mlflow(
+        metrics, run.run_id, "mlflow.log_metrics({'n': float('nan'), 'up': float('inf'), 'down': -float('inf')})"
+    )
+    values = {name: points[0].value for name, points in metrics.read(run.run_id).items()}
+    assert math.isnan(values["n"])
+    assert (values["up"], values["down"]) == (math.inf, -math.inf)
+
+
+def test_a_list_shows_the_best_metric_to_show(metrics):
+    logged = {
+        "best": {"a": 1, "val_acc": 0.5, "best_val_acc": 0.75},
+        "val": {"a": 1, "val_acc": 0.5},
+        "first": {"b": 2, "a": 1, "system/cpu": 9},
+    }
+    runs = {name: metrics.create_run("aviary", name, {}).run_id for name in (*logged, "none")}
+    with closing(sqlite3.connect(metrics.file)) as db, db:
+        for name, values in logged.items():
+            for key, value in values.items():
+                db.execute("INSERT INTO latest_metrics VALUES (?, ?, 0, 0, 0, ?)", (key, value, runs[name]))
+    assert metrics.headlines(list(runs.values())) == {
+        runs["best"]: ("best_val_acc", 0.75),
+        runs["val"]: ("val_acc", 0.5),
+        runs["first"]: ("a", 1.0),
+    }
+    assert metrics.headlines([]) == {}
+
+
+def test_an_experiment_in_mlflows_bin_is_taken_out_for_a_new_job(metrics):
+    first = metrics.create_run("aviary", "wren", {})
+    with closing(sqlite3.connect(metrics.file)) as db, db:
+        db.execute("UPDATE experiments SET lifecycle_stage = 'deleted' WHERE name = 'aviary'")
+    second = metrics.create_run("aviary", "wren", {})
+    assert second.experiment_id == first.experiment_id
+    log_with_mlflow(metrics, second.run_id, "mlflow.log_metric('a', 1)")
+    assert "a" in metrics.read(second.run_id)
+
+
+@pytest.mark.slow
+def test_a_store_of_an_unknown_schema_is_left_to_mlflows_client(metrics):
+    strange = Metrics(metrics.file.parent, lambda: sys.executable, known=frozenset())
+    run = strange.create_run("aviary", "wren", {"mlflow.source.name": "wren-1"})
+    log_with_mlflow(strange, run.run_id, "[mlflow.log_metric('a', v, step=s) for s, v in ((2, .2), (1, .1))]")
+    assert strange.read(run.run_id) == metrics.read(run.run_id)
+    assert [point.value for point in strange.read(run.run_id)["a"]] == [0.1, 0.2]
+    assert strange.headlines([run.run_id]) == {}
+    strange.finish(run.run_id, "Canceled")
+    assert run_row(metrics, run.run_id)["status"] == "KILLED"
+    strange.delete(run.run_id)
+    assert run_row(metrics, run.run_id)["lifecycle_stage"] == "deleted"
+
+
+def test_a_damaged_store_is_a_sentence(metrics):
+    metrics.file.write_bytes(b"not a database" * 100)
+    with pytest.raises(Unexpected, match="cannot be used"):
+        metrics.read("x" * 32)
+
+
+def test_a_python_that_is_not_there_is_a_sentence(tmp_path):
+    with pytest.raises(Unexpected, match="could not be"):
+        Metrics(tmp_path, lambda: "/not/there/python").create_run("aviary", "wren", {})
+    assert not (tmp_path / "mlflow.db").exists()

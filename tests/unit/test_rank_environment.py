@@ -1,0 +1,91 @@
+"""What a rank's environment is made of, and which Python runs jobs."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+from footplate.jobfile import Plan
+from footplate.local import python, references
+from footplate.local.environment import Setting, rank_environment
+from footplate.settings import LocalSettings, Settings
+from footplate.workspace import Invalid
+
+PLAN = Plan("true", 1, 1, "")
+
+
+def python_found(setting, tmp_path):
+    environment = rank_environment(setting, PLAN, 0, 29500, tmp_path / "shims")
+    script = "python -c 'import sys; print(sys.prefix)'"
+    return subprocess.run(
+        ["bash", "-c", script], env=environment, capture_output=True, text=True, check=True
+    ).stdout.strip()
+
+
+def test_python_on_a_jobs_path_is_the_one_that_runs_jobs(tmp_path, monkeypatch):
+    monkeypatch.setenv("PATH", "/usr/bin:/bin")
+    assert python_found(Setting("job", "x", sys.executable), tmp_path) == sys.prefix
+    assert not (tmp_path / "shims").exists()
+
+
+def test_a_python_of_another_name_becomes_python_and_keeps_its_environment(tmp_path, monkeypatch):
+    monkeypatch.setenv("PATH", "/usr/bin:/bin")
+    folder = tmp_path / "a folder's bin"
+    folder.mkdir()
+    special = folder / "python-special"
+    special.write_text(f'#!/bin/sh\nexec "{sys.executable}" "$@"\n')
+    special.chmod(0o755)
+    assert python_found(Setting("job", "x", str(special)), tmp_path) == sys.prefix
+
+
+def test_what_the_job_file_sets_wins_over_the_shell(monkeypatch, tmp_path):
+    monkeypatch.setenv("BIRD", "of the shell")
+    monkeypatch.setenv("OTHER", "of the shell")
+    plan = Plan("true", 1, 1, "", {"BIRD": "of the file", "PYTHONUNBUFFERED": "0"})
+    environment = rank_environment(Setting("job", "x", sys.executable), plan, 0, 29500, tmp_path)
+    assert (environment["BIRD"], environment["OTHER"], environment["PYTHONUNBUFFERED"]) == (
+        "of the file",
+        "of the shell",
+        "0",
+    )
+
+
+def test_the_python_of_the_settings_runs_jobs_with_its_links_kept(tmp_path):
+    link = tmp_path / "python-link"
+    link.symlink_to(sys.executable)
+    assert python.for_jobs(Settings(local=LocalSettings(python=str(link)))) == str(link)
+    assert python.for_jobs(Settings(local=LocalSettings(python="bash"))) == shutil.which("bash")
+
+
+def test_a_python_that_is_not_there_is_refused_with_the_settings_name(tmp_path):
+    with pytest.raises(Invalid, match=r"local\.python"):
+        python.for_jobs(Settings(local=LocalSettings(python=str(tmp_path / "nothing"))))
+
+
+def test_without_a_setting_some_python_runs_jobs():
+    found = python.for_jobs(Settings())
+    assert subprocess.run([found, "-c", "pass"], check=False).returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("reference", "parsed"),
+    [
+        ("birds", ("birds", None)),
+        ("birds@latest", ("birds", None)),
+        ("azureml:birds:12", ("birds", 12)),
+        ("birds:1", ("birds", 1)),
+    ],
+)
+def test_references_give_name_and_version(reference, parsed):
+    assert references.parse(reference, "model") == parsed
+
+
+@pytest.mark.parametrize(
+    "reference", ["", "azureml:", "@latest", ":1", "birds:", "birds:one", "birds@best", "birds:1:2", "birds:-1"]
+)
+def test_what_is_no_reference_is_refused(reference):
+    with pytest.raises(Invalid, match="names no model"):
+        references.parse(reference, "model")
