@@ -84,7 +84,7 @@ async def tour(size: tuple[int, int]) -> None:
         await pilot.press("escape")
         await pilot.pause(0.5)
         save(pilot, "jobs")
-        await pilot.press("x")
+        await pilot.press("home", "x")
         await pilot.pause(0.5)
         save(pilot, "cancel")
         await pilot.press("tab", "enter")

@@ -159,7 +159,7 @@ def turkey(rng: Rng, pose: Pose) -> list[Part]:
     feathered = np.linspace((0.26, -0.14), head * 0.5 + (0.15, -0.06), 5)
     look = rotation(np.radians(rng.uniform(-20, 20) * (0.3 + pose.bend))).T
     snood = bezier(np.array([0.07, -0.06]), np.array([0.2, -0.06]), np.array([0.17, rng.uniform(0.16, 0.24)]), 8)
-    wattle = [head + (0.05 - 0.04 * i, 0.12 + 0.08 * i) for i in range(3)]
+    wattle = [head + np.array([0.05 - 0.04 * i, 0.12 + 0.08 * i]) for i in range(3)]
     parts += [
         Part("body", ellipse((0.31, -0.16), 0.17, 0.14)),
         Part("skin", neck),

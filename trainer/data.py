@@ -7,13 +7,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
+from errors import BadInput
 from imagefolder import ImageFolder, Sample
 from pictures import BadPicture, open_picture
 from PIL import Image
 from torch.utils.data import Dataset, Sampler
 from torchvision import transforms
-
-from faults import BadInput
 
 MEAN, STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)  # ImageNet's, which torchvision's weights expect
 CACHE_BYTES = 256 * 2**20

@@ -17,8 +17,7 @@ from typing import TypeVar
 
 import torch
 import torch.distributed as dist
-
-from faults import BadInput, LostRanks
+from errors import BadInput, LostRanks
 
 T = TypeVar("T")
 

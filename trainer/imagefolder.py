@@ -6,7 +6,7 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from faults import BadInput
+from errors import BadInput
 
 SUFFIXES = frozenset(
     [".jpg", ".jpeg", ".png", ".gif", ".bmp", ".tif", ".tiff", ".webp", ".avif", ".jp2", ".j2k", ".ppm", ".pgm", ".pbm"]

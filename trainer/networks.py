@@ -9,8 +9,7 @@ from urllib.error import URLError
 
 import torch
 import torchvision
-
-from faults import BadInput
+from errors import BadInput
 
 ODD = {"googlenet", "inception_v3"}  # they give several outputs while training
 

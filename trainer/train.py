@@ -8,6 +8,7 @@ The arguments are named as in Microsoft's article on PyTorch in Azure ML. Exit c
 from __future__ import annotations
 
 import argparse
+import importlib.util
 import math
 import os
 import sys
@@ -19,15 +20,16 @@ from dataclasses import dataclass
 from pathlib import Path
 
 try:
-    # All that is not in the standard library or in Pillow's company, so that its absence is told in a sentence.
+    # What no standard library has, first, so that its absence is told in a sentence and not from inside a helper.
     import safetensors  # noqa: F401
     import torch
     import torchvision  # noqa: F401
 except ModuleNotFoundError as error:
     if error.name not in ("safetensors", "torch", "torchvision"):
         raise
+    missing = error.name if importlib.util.find_spec("torch") else "torch"
     print(
-        f"train.py: {error.name} is not installed in {sys.executable}; install footplate's extra: "
+        f"train.py: {missing} is not installed in {sys.executable}; install footplate's extra: "
         "pip install 'footplate[local]'",
         file=sys.stderr,
     )
@@ -38,13 +40,12 @@ import distributed
 import networks
 from data import CHECK_ALL_BELOW, EpochBatches, Pictures, Preprocessing
 from distributed import Ranks
+from errors import BadInput, LostRanks
 from imagefolder import ImageFolder, find_pictures
 from metrics import MetricsLog
 from pictures import BadPicture
 from torch.nn.parallel import DistributedDataParallel
 from torch.utils.data import DataLoader
-
-from faults import BadInput, LostRanks
 
 Batches = DataLoader[tuple[torch.Tensor, torch.Tensor]]
 
@@ -142,7 +143,7 @@ def train(args: argparse.Namespace, folder: ImageFolder, ranks: Ranks) -> None:
     for epoch in range(1, args.num_epochs + 1):
         began = time.perf_counter()
         batches.epoch = epoch
-        lr = schedule.get_last_lr()[0]
+        lr = float(schedule.get_last_lr()[0])
         train_loss, seen = train_epoch(model, train_loader, optimizer, schedule, scaler, precision, ranks)
         seconds = time.perf_counter() - began
         distributed.average_buffers(ranks, network)

@@ -7,7 +7,7 @@ from importlib import import_module
 
 from tests.bench.figures import publish
 
-GROUPS = ("start",)
+GROUPS = ("start", "table", "logs")
 
 
 def main() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import re
 import subprocess
 import sys
@@ -12,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from footplate.logs.index import BLOCK, LineIndex
+from footplate.logs.index import READ, LineIndex
 from footplate.logs.sanitise import DISPLAY_LIMIT, parse_line
 from footplate.logs.search import compile_search
 
@@ -76,12 +77,12 @@ def test_an_unfinished_last_line_is_a_line_but_not_complete(path: Path, index: L
 
 
 def test_a_scan_reads_a_block_and_says_when_nothing_is_new(path: Path, index: LineIndex) -> None:
-    path.write_bytes(b"x" * 99 + b"\n" * (3 * BLOCK))
+    path.write_bytes(b"x" * 99 + b"\n" * (3 * READ))
     scans = 0
     while index.scan():
         scans += 1
     assert scans == 4
-    assert index.lines == 3 * BLOCK
+    assert index.lines == 3 * READ
     assert not index.scan()
 
 
@@ -172,6 +173,24 @@ def test_nested_progress_bars_are_a_line_an_outer_step(path: Path, index: LineIn
     assert b"\n".join(all_raw(index)) + b"\n" == data
 
 
+def test_any_mixture_of_lines_is_split_alike_however_it_arrives(path: Path, index: LineIndex) -> None:
+    chance = random.Random(5)
+    parts = [b"\n", b"\x1b[A", b"\x1b[A\n", b"\r", b"x" * 70, b"text ", b"\x1b", b"[A\n", b"y" * 5000]
+    data = b"".join(chance.choices(parts, k=40_000))
+    path.touch()
+    with path.open("ab", buffering=0) as file:
+        written = 0
+        while written < len(data):
+            written += file.write(data[written : written + chance.randrange(1, 400_000)])
+            scan_all(index)
+    expected = re.split(rb"(?<!\x1b\[A)\n", data)
+    assert index.lines == len(expected) - (expected[-1] == b"")
+    assert all_raw(index) == expected[: index.lines]
+    wanted = [number for number, raw in enumerate(expected[: index.lines]) if b"text" in raw]
+    assert list(index.search(re.compile(b"text"), 0)) == wanted
+    assert list(index.search(re.compile(b"text"), index.lines - 1, -1)) == wanted[::-1]
+
+
 def test_search_goes_both_ways_and_across_blocks(path: Path, index: LineIndex) -> None:
     lines = [b"line %d %s" % (number, b"needle" if number % 7919 == 0 else b"hay") for number in range(200_000)]
     path.write_bytes(b"\n".join(lines))
@@ -186,8 +205,8 @@ def test_search_goes_both_ways_and_across_blocks(path: Path, index: LineIndex) -
 
 
 def test_search_in_lines_longer_than_a_block(path: Path, index: LineIndex) -> None:
-    long = b"a" * (BLOCK - 3) + b"needle" + b"b" * (2 * BLOCK)
-    path.write_bytes(b"needle\n" + long + b"\nneedle and needle\n" + b"c" * (3 * BLOCK) + b"\nneedle")
+    long = b"a" * (READ - 3) + b"needle" + b"b" * (2 * READ)
+    path.write_bytes(b"needle\n" + long + b"\nneedle and needle\n" + b"c" * (3 * READ) + b"\nneedle")
     scan_all(index)
     assert list(index.search(re.compile(b"needle"), 0)) == [0, 1, 2, 4]
     assert list(index.search(re.compile(b"needle"), 4, -1)) == [4, 2, 1, 0]

@@ -8,6 +8,7 @@ import os
 import signal
 import time
 from collections.abc import Callable, Iterable
+from datetime import datetime
 from pathlib import Path
 from typing import ClassVar
 
@@ -23,7 +24,7 @@ from footplate.faults import record
 from footplate.screens.base import ConsoleScreen
 from footplate.theme import THEME
 from footplate.widgets.control_filter import ControlFilter
-from footplate.workspace import Endpoint, Job, Model, Workspace, WorkspaceError
+from footplate.workspace import Endpoint, Job, JobFilter, Model, Workspace, WorkspaceError
 from footplate.workspace.open import open_workspace
 from footplate.workspace.read_only import read_only as as_read_only
 
@@ -74,6 +75,10 @@ _MODES: dict[str, Callable[[], Screen[None]]] = {
 }
 
 
+_SUMMARY_SECONDS = 3.0
+_CONTROL_FILTER = ControlFilter()  # one for all: Textual keeps what it drew as long as the filters are the same
+
+
 class FootplateApp(App[None]):
     """The console on one workspace. Screens come into being when they are first visited."""
 
@@ -118,7 +123,7 @@ class FootplateApp(App[None]):
 
     def get_line_filters(self) -> list[LineFilter]:
         """Every line drawn passes the filter that takes control characters out."""
-        return [*super().get_line_filters(), ControlFilter()]
+        return [*super().get_line_filters(), _CONTROL_FILTER]
 
     async def on_mount(self) -> None:
         """Open the first list, and leave cleanly on a signal."""
@@ -126,6 +131,7 @@ class FootplateApp(App[None]):
         for number in (signal.SIGTERM, signal.SIGHUP):
             with contextlib.suppress(ValueError):  # not in the main thread, as in some tests
                 loop.add_signal_handler(number, self.exit)
+        self.set_interval(_SUMMARY_SECONDS, self.look_at_jobs)
         first, _, expression = self._view.partition(" ")
         if first in _MODES and first != self.current_mode:
             await self._switch(first)
@@ -159,10 +165,13 @@ class FootplateApp(App[None]):
     async def open_job(self, name: str, tab: str) -> None:
         """Open a job above the list of jobs."""
         from footplate.screens.job import JobScreen
+        from footplate.screens.listing import ListScreen
 
         await self._switch("jobs")
         if isinstance(self.screen, JobScreen):
-            self.pop_screen()
+            await self.pop_screen()
+        if isinstance(self.screen, ListScreen):
+            self.screen.cursor_to = name
         await self.push_screen(JobScreen(name, tab))
 
     @work
@@ -185,6 +194,28 @@ class FootplateApp(App[None]):
         line = self.screen.query_one("#filter", Input)
         line.add_class("shown")
         line.value = expression
+
+    def summarise(self, jobs: Iterable[Job]) -> None:
+        """Say on every screen how many jobs run, wait, and failed today."""
+        today = datetime.now().astimezone().date()
+        running = waiting = failed = 0
+        for job in jobs:
+            going = job.status in ("Running", "Finalizing")
+            running += going
+            waiting += job.active and not going
+            failed += job.status == "Failed" and job.created.astimezone().date() == today
+        counts = ((running, "running"), (waiting, "waiting"), (failed, "failed today"))
+        self.summary = " · ".join(f"{count} {what}" for count, what in counts if count)
+
+    @work(exclusive=True, group="summary")
+    async def look_at_jobs(self) -> None:
+        """Keep the summary true while another screen than the list of jobs, which does it itself, is in sight."""
+        if isinstance(self.screen, ConsoleScreen) and self.screen.where == "jobs":
+            return
+        with contextlib.suppress(WorkspaceError):  # the screen in sight says what does not answer
+            async for page in self.workspace.jobs(JobFilter()):
+                self.summarise(page)
+                break
 
     # What several screens do alike
 

@@ -37,9 +37,9 @@ def open_console(frame: Frame | None = None, view: str | None = None) -> int:
         return error.exit_code
     app.run()
     if app.unforeseen is not None:
-        error, file = app.unforeseen
+        fault, file = app.unforeseen
         print(
-            f"footplate: the console met a fault it did not foresee and ended: {error!r}.\n"
+            f"footplate: the console met a fault it did not foresee and ended: {fault!r}.\n"
             f"Jobs and endpoints go on. The traceback is in {file}.",
             file=sys.stderr,
         )

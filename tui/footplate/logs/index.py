@@ -1,7 +1,8 @@
 """Where each line of a growing log file begins: a line index that one thread builds while another reads lines.
 
-Only offsets are held (8 bytes a line); lines are read from the file when they are looked at, so a log of millions of
-lines opens at once and costs little memory.
+The file is only counted: how many lines begin before each quarter of a MiB. Where exactly the lines of one such block
+begin is found when a line of it is looked at. So a log of millions of lines opens as fast as it can be read, and costs
+a few bytes a block.
 """
 
 from __future__ import annotations
@@ -15,19 +16,38 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NamedTuple
 
 from footplate.logs.sanitise import DISPLAY_LIMIT, last_state
 
-BLOCK = 1024 * 1024
-"""Bytes read by one `scan()`, and searched at a time: `re` holds the interpreter for a block, some 5 ms at most."""
+READ = 1024 * 1024
+"""Bytes read by one `scan()`, and searched at a time: `re` holds the interpreter for as long, some 5 ms at most."""
 
-_SEAM = 64 * 1024  # overlap of the pieces of a line longer than a block, in a search
-_NEWLINE = re.compile(rb"\n")
+BLOCK = 256 * 1024
+"""Bytes of the file between two counts."""
+
+_HELD_BLOCKS = 16
+_SEAM = 64 * 1024  # overlap of the pieces of a line longer than one read, in a search
+_TAIL = 64  # bytes before the end that must still be there when a file has grown
+
 _UP = b"\x1b[A"
 # Nested progress bars (tqdm) step down to the inner bar and up again at every update. A newline straight after a step
 # up begins no line: what follows is the next state of the same one, as after a carriage return.
-_NEWLINE_NOT_AFTER_UP = re.compile(rb"(?<!\x1b\[A)\n")
-_TAIL = 64  # bytes before the end that must still be there when a file has grown
+_LINE_END = re.compile(rb"\n")
+_LINE_END_AMONG_UPS = re.compile(rb"(?<!\x1b\[A)\n")  # ten times slower
+
+
+class _End(NamedTuple):
+    """How far the file is known: bytes, line ends in them, and whether text follows the last line end."""
+
+    size: int
+    line_ends: int
+    open: bool
+
+    @property
+    def lines(self) -> int:
+        """Lines, an unfinished last one included."""
+        return self.line_ends + self.open
 
 
 @dataclass(slots=True)
@@ -36,15 +56,16 @@ class _Map:
 
     descriptor: int
     inode: tuple[int, int]
-    starts: array[int] = field(default_factory=lambda: array("Q", [0]))  # of every line; the last may not be begun
-    size: int = 0
+    end: _End = field(default_factory=lambda: _End(0, 0, False))
     tail: bytes = b""
+    before: array[int] = field(default_factory=lambda: array("Q", [0]))  # line ends before each block's first byte
+    held: dict[int, tuple[int, array[int]]] = field(default_factory=dict)  # of a block: known size, where lines end
 
 
 class LineIndex:
     """The lines of an append-only file which may not exist yet, may grow, and may be truncated or replaced.
 
-    One thread calls `scan()`; another may at any time use everything else. `restarts` counts how often the file
+    One thread calls `scan()`; others may at any time use everything else. `restarts` counts how often the file
     turned out to be another one; line numbers of before then mean nothing any more. Lines are counted from 0.
     """
 
@@ -52,22 +73,25 @@ class LineIndex:
         self.path = path
         self.restarts = 0
         self._map: _Map | None = None
-        self._lock = threading.Lock()
+        self._lock = threading.Lock()  # over the descriptor, which a restart closes, and the blocks held
         self._closed = False
 
     @property
     def size(self) -> int:
         """Bytes indexed so far."""
-        return self._map.size if self._map else 0
+        current = self._map
+        return current.end.size if current else 0
 
     @property
     def lines(self) -> int:
         """Lines known so far, an unfinished last one included."""
-        return _lines(self._map) if self._map else 0
+        current = self._map
+        return current.end.lines if current else 0
 
     def complete(self, number: int) -> bool:
         """Whether line `number` has its line end, and so will never change."""
-        return self._map is not None and 0 <= number < len(self._map.starts) - 1
+        current = self._map
+        return current is not None and 0 <= number < current.end.line_ends
 
     def scan(self) -> bool:
         """Index up to 1 MiB more and return whether there was anything new; call until False, then wait a little.
@@ -80,22 +104,17 @@ class LineIndex:
             return False
         inode = (status.st_dev, status.st_ino)
         current = self._map
-        if current is None or current.inode != inode or status.st_size < current.size:
+        if current is None or current.inode != inode or status.st_size < current.end.size:
             return self._begin(current)
-        if status.st_size == current.size:
+        size = current.end.size
+        if status.st_size == size:
             return False
-        if current.tail and self._pread(current, current.size - len(current.tail), len(current.tail)) != current.tail:
+        if current.tail and self._pread(current, size - len(current.tail), len(current.tail)) != current.tail:
             return self._begin(current)
-        block = self._pread(current, current.size, BLOCK)
-        if not block:
-            return False
-        seen = current.tail[-len(_UP) :]  # a step up may lie across two blocks
-        data, base = seen + block, current.size - len(seen)
-        line_end = _NEWLINE_NOT_AFTER_UP if _UP + b"\n" in data else _NEWLINE
-        current.starts.extend(array("Q", [base + match.end() for match in line_end.finditer(data, len(seen))]))
-        current.tail = (current.tail + block[-_TAIL:])[-_TAIL:]
-        current.size += len(block)
-        return True
+        data = self._pread(current, size, READ)
+        if data:
+            _count(current, data)
+        return bool(data)
 
     def line(self, number: int) -> bytes:
         """Return what there is to show of a line: at most 8 KiB; see `display`."""
@@ -108,28 +127,26 @@ class LineIndex:
         """
         with self._lock:
             current = self._map
-            if current is None or not 0 <= number < _lines(current):
+            if current is None or not 0 <= number < current.end.lines:
                 return b"", 0
             start, end = _bounds(current, number)
-            length = end - start
-            if length <= DISPLAY_LIMIT:
-                return os.pread(current.descriptor, length, start).rstrip(b"\r\n"), 0
+            if end - start <= DISPLAY_LIMIT:
+                return os.pread(current.descriptor, end - start, start).rstrip(b"\r\n"), 0
             tail = os.pread(current.descriptor, DISPLAY_LIMIT, end - DISPLAY_LIMIT).rstrip(b"\r\n")
             state = last_state(tail)
             if len(state) < len(tail):
                 return state, 0
             head = os.pread(current.descriptor, DISPLAY_LIMIT, start)
-            return head, length - len(head)
+            return head, end - start - len(head)
 
     def raw(self, number: int) -> bytes:
         """Return the whole of a line, byte for byte, without its newline."""
         with self._lock:
             current = self._map
-            if current is None or not 0 <= number < _lines(current):
+            if current is None or not 0 <= number < current.end.lines:
                 return b""
             start, end = _bounds(current, number)
-            data = os.pread(current.descriptor, end - start, start)
-        return data.removesuffix(b"\n")
+            return os.pread(current.descriptor, end - start, start).removesuffix(b"\n")
 
     def search(self, pattern: re.Pattern[bytes], start: int, direction: int = 1) -> Iterator[int]:
         """Yield the numbers of the lines that match, from line `start` on (`direction` 1) or back (-1).
@@ -140,9 +157,17 @@ class LineIndex:
         if current is None or not limit:
             return
         number = min(max(start, 0), limit - 1) if direction < 0 else max(start, 0)
-        while 0 <= number < limit and current is self._map:
-            first, last = self._slice(current, number, limit, direction)
-            found = self._matches(current, pattern, first, last)
+        while 0 <= number < limit:
+            with self._lock:
+                if current is not self._map:
+                    return
+                first, last = _slice(current, number, limit, direction)
+                begin, end = _bounds(current, first)[0], _bounds(current, last)[1]
+            if end - begin > READ:  # one line longer than a read: in pieces
+                pieces = (self._pread(current, at, min(READ + _SEAM, end - at)) for at in range(begin, end, READ))
+                found = [first] if any(map(pattern.search, pieces)) else []
+            else:
+                found = list(self._matches(current, pattern, begin, self._pread(current, begin, end - begin)))
             yield from found if direction > 0 else reversed(found)
             number = last + 1 if direction > 0 else first - 1
 
@@ -179,42 +204,87 @@ class LineIndex:
         with self._lock:
             return os.pread(current.descriptor, length, start) if current is self._map else b""
 
-    def _slice(self, current: _Map, number: int, limit: int, direction: int) -> tuple[int, int]:
-        """Return the first and last line of about a block of lines from `number` on or back; at least one line."""
-        starts = current.starts
-        if direction > 0:
-            known = min(limit + 1, len(starts))
-            return number, max(bisect_right(starts, starts[number] + BLOCK, number + 1, known) - 2, number)
-        begin = max(_bounds(current, number)[1] - BLOCK, 0)
-        return min(bisect_left(starts, begin, 0, number + 1), number), number
-
-    def _matches(self, current: _Map, pattern: re.Pattern[bytes], first: int, last: int) -> list[int]:
-        start, end = _bounds(current, first)[0], _bounds(current, last)[1]
-        if end - start > BLOCK:  # one line longer than a block: in pieces
-            return [first] if self._in_pieces(current, pattern, start, end) else []
-        data = self._pread(current, start, end - start)
-        found: list[int] = []
+    def _matches(self, current: _Map, pattern: re.Pattern[bytes], begin: int, data: bytes) -> Iterator[int]:
+        """Yield the lines that match within whole lines of the file, which begin at `begin`; each once."""
         match = pattern.search(data)
         while match:
-            number = bisect_right(current.starts, start + match.start(), first, last + 1) - 1
-            found.append(number)
-            if number >= last:
-                break
-            match = pattern.search(data, current.starts[number + 1] - start)
-        return found
-
-    def _in_pieces(self, current: _Map, pattern: re.Pattern[bytes], start: int, end: int) -> bool:
-        return any(
-            pattern.search(self._pread(current, at, min(BLOCK + _SEAM, end - at))) for at in range(start, end, BLOCK)
-        )
+            with self._lock:
+                if current is not self._map:
+                    return
+                number = _line_at(current, begin + match.start())
+                after = _bounds(current, number)[1] - begin
+            yield number
+            match = pattern.search(data, after) if after < len(data) else None
 
 
-def _lines(current: _Map) -> int:
-    count = len(current.starts)
-    return count if current.size > current.starts[count - 1] else count - 1
+def _count(current: _Map, data: bytes) -> None:
+    """Take what follows the known end into account."""
+    size, line_ends, _ = current.end
+    seen = current.tail[-len(_UP) :]  # a step up may lie across two reads
+    text = seen + data
+    ups = _UP + b"\n" in text
+    begin = len(seen)
+    while begin < len(text):
+        end = min(len(text), begin + BLOCK - size % BLOCK)
+        line_ends += text.count(b"\n", begin, end)
+        if ups:
+            line_ends -= text.count(_UP + b"\n", max(0, begin - len(_UP)), end)
+        size += end - begin
+        if size % BLOCK == 0:
+            current.before.append(line_ends)
+        begin = end
+    current.tail = (current.tail + data[-_TAIL:])[-_TAIL:]
+    current.end = _End(size, line_ends, not text.endswith(b"\n") or text.endswith(_UP + b"\n"))
+
+
+def _block(current: _Map, number: int) -> array[int]:
+    """Return where lines end in a block, as file offsets of what follows."""
+    begin = number * BLOCK
+    size = min(BLOCK, current.end.size - begin)
+    held = current.held.get(number)
+    if held is not None and held[0] == size:
+        return held[1]
+    lead = min(begin, len(_UP))
+    data = os.pread(current.descriptor, size + lead, begin - lead)
+    base = begin - lead
+    pattern = _LINE_END_AMONG_UPS if _UP + b"\n" in data else _LINE_END
+    ends = array("Q", [base + match.end() for match in pattern.finditer(data, lead)])
+    if len(current.held) >= _HELD_BLOCKS:
+        current.held.pop(next(iter(current.held)))
+    current.held[number] = (size, ends)
+    return ends
+
+
+def _line_end(current: _Map, count: int) -> int:
+    """Return the offset after the line end that is the `count`th of the file; 0 for none, the size for one too many."""
+    if count <= 0:
+        return 0
+    if count > current.end.line_ends:
+        return current.end.size
+    block = bisect_left(current.before, count) - 1
+    ends, place = _block(current, block), count - current.before[block] - 1
+    # Fewer than were counted: the file was changed in place, which the next scan will find.
+    return ends[place] if place < len(ends) else current.end.size
 
 
 def _bounds(current: _Map, number: int) -> tuple[int, int]:
     """Return where a line begins and ends; the newline belongs to it."""
-    starts = current.starts
-    return starts[number], starts[number + 1] if number + 1 < len(starts) else current.size
+    start = _line_end(current, number)
+    return start, max(start, _line_end(current, number + 1))
+
+
+def _line_at(current: _Map, offset: int) -> int:
+    """Return the number of the line that a byte belongs to."""
+    block = min(offset // BLOCK, len(current.before) - 1)
+    return current.before[block] + bisect_right(_block(current, block), offset)
+
+
+def _slice(current: _Map, number: int, limit: int, direction: int) -> tuple[int, int]:
+    """Return the first and last of the lines, from `number` on or back, that fit into one read; at least one."""
+    start, end = _bounds(current, number)
+    if direction > 0:
+        return number, max(number, min(limit, _line_at(current, min(start + READ, current.end.size))) - 1)
+    first = _line_at(current, max(end - READ, 0))
+    if _bounds(current, first)[0] < end - READ:
+        first += 1
+    return min(first, number), number

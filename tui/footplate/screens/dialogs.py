@@ -20,10 +20,10 @@ _FRAME = """
     {name} > Vertical {{ width: 72; max-width: 95%; height: auto; max-height: 90%; background: $surface; padding: 1 2; }}
     {name} .title {{ text-style: bold; height: auto; }}
     {name} .text {{ height: auto; margin: 1 0 0 0; color: $text-muted; }}
-    {name} Input {{ margin: 0; height: 1; border: none; padding: 0 1; background: $boost; }}
+    {name} Vertical > Input {{ margin: 0; height: 1; border: none; padding: 0 1; background: $boost; }}
     {name} .label {{ margin: 1 0 0 0; height: 1; }}
     {name} Horizontal {{ height: auto; margin: 1 0 0 0; align-horizontal: right; }}
-    {name} Button {{ margin: 0 0 0 2; min-width: 12; height: 1; border: none; }}
+    {name} Horizontal > Button {{ margin: 0 0 0 2; min-width: 12; }}
 """
 
 
@@ -48,10 +48,10 @@ class ConfirmDialog(ModalScreen[bool]):
             yield Static(Content(self._text), classes="text")
             if self._typed:
                 yield Static(Content(f"Type {self._typed} to go on:"), classes="label")
-                yield Input(id="typed")
+                yield Input(id="typed", compact=True)
             with Horizontal():
-                yield Button("Cancel", id="cancel")
-                yield Button(self._act, id="act", variant="error", disabled=bool(self._typed))
+                yield Button("Cancel", id="cancel", compact=True)
+                yield Button(self._act, id="act", variant="error", disabled=bool(self._typed), compact=True)
 
     def on_mount(self) -> None:
         """Start on Cancel, or on the field."""
@@ -102,10 +102,10 @@ class FieldsDialog(ModalScreen[dict[str, str] | None]):
                 yield Static(Content(self._text), classes="text")
             for field in self._fields:
                 yield Static(Content(field.label), classes="label")
-                yield Input(field.value, id=f"field-{field.name}")
+                yield Input(field.value, id=f"field-{field.name}", compact=True)
             with Horizontal():
-                yield Button("Cancel", id="cancel")
-                yield Button(self._act, id="act", variant="primary")
+                yield Button("Cancel", id="cancel", compact=True)
+                yield Button(self._act, id="act", variant="primary", compact=True)
 
     def on_mount(self) -> None:
         """Start on the first field."""

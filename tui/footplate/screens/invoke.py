@@ -11,7 +11,7 @@ from textual import on, work
 from textual.app import ComposeResult
 from textual.containers import Horizontal, Vertical
 from textual.content import Content
-from textual.widgets import Input, Rule, Static
+from textual.widgets import Input, Static
 
 from footplate import words
 from footplate.logs.sanitise import clean
@@ -40,12 +40,11 @@ class InvokeScreen(ConsoleScreen):
     InvokeScreen #path { height: 1; border: none; padding: 0 1; background: $boost; }
     InvokeScreen #pictures { height: 1fr; }
     InvokeScreen #pictures > Vertical { width: 1fr; padding: 0 1; }
-    InvokeScreen .caption { height: 1; color: $text-muted; }
+    InvokeScreen .caption { height: 2; color: $text-muted; }
     InvokeScreen Picture { height: 1fr; }
-    InvokeScreen Rule { margin: 0; color: $panel-lighten-2; height: 1; }
-    InvokeScreen #answer { height: 6; }
-    InvokeScreen Bars { width: 1fr; height: 6; padding: 0 1; }
-    InvokeScreen #said { width: 44%; height: 6; padding: 0 1; }
+    InvokeScreen #answer { height: 6; border-top: solid $panel-lighten-2; }
+    InvokeScreen Bars { width: 1fr; height: 5; padding: 0 1; }
+    InvokeScreen #said { width: 44%; height: 5; padding: 0 1; }
     """
 
     def __init__(self, endpoint: str | None = None) -> None:
@@ -73,7 +72,6 @@ class InvokeScreen(ConsoleScreen):
             with Vertical():
                 yield Static("what the model sees", id="seen-caption", classes="caption", markup=False)
                 yield Picture(id="seen")
-        yield Rule()
         with Horizontal(id="answer"):
             yield Bars(id="bars")
             yield Static("", id="said", markup=False)
@@ -121,17 +119,15 @@ class InvokeScreen(ConsoleScreen):
         if self.endpoint is None:
             target.update(Content.styled("No endpoint yet. d on a model (3) deploys it.", "$text-warning"))
             return
-        parts = [
-            f"{name} {weight} % {'█' * round(weight / 10)}" for name, weight in self.endpoint.traffic.items() if weight
-        ]
         more = f"   e: next of {len(self._endpoints)} endpoints" if len(self._endpoints) > 1 else ""
         state = "" if self.endpoint.state == "Succeeded" else f"{self.endpoint.state}   "
-        traffic = "   ".join(parts) or "no deployment has traffic"
-        target.update(
-            Content.assemble(
-                (self.endpoint.name, "bold"), "   ", (state, "$text-warning"), clean(traffic), (more, "$text-muted")
-            )
-        )
+        shown = [(self.endpoint.name, "bold"), ("   ", ""), (state, "$text-warning")]
+        for name, weight in self.endpoint.traffic.items():
+            if weight:
+                shown += [(f"{clean(name)} {weight} % ", ""), (f"{'█' * round(weight / 10)}   ", "$accent")]
+        if not any(self.endpoint.traffic.values()):
+            shown.append(("no deployment has traffic", "$text-warning"))
+        target.update(Content.assemble(*shown, (more, "$text-muted")))
 
     # The picture
 
@@ -167,11 +163,16 @@ class InvokeScreen(ConsoleScreen):
         self.query_one("#seen", Picture).show(look.seen)
         width, height = look.size
         self.query_one("#original-caption", Static).update(
-            Content(clean(f"{path.parent.name}/{path.name}  {width}×{height} {look.format} {words.size(look.bytes)}"))
+            Content.assemble(
+                (clean(f"{path.parent.name}/{path.name}"), "$foreground"),
+                f"\n{width}×{height} {clean(look.format)} {words.size(look.bytes)}",
+            )
         )
         steps = ", ".join(look.steps) or "unchanged"
         self.query_one("#seen-caption", Static).update(
-            Content(clean(f"what the model sees  {look.seen.width}×{look.seen.height}  {steps}"))
+            Content.assemble(
+                ("what the model sees", "$foreground"), f"\n{look.seen.width}×{look.seen.height}  {clean(steps)}"
+            )
         )
 
     @on(Input.Submitted, "#path")

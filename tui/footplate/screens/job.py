@@ -9,7 +9,7 @@ from textual import on, work
 from textual.app import ComposeResult
 from textual.containers import Horizontal, Vertical, VerticalScroll
 from textual.content import Content
-from textual.widgets import ContentSwitcher, Input, Rule, Static
+from textual.widgets import ContentSwitcher, Input, Static
 
 from footplate import words
 from footplate.logs.sanitise import clean
@@ -38,14 +38,13 @@ class JobScreen(ConsoleScreen):
     JobScreen #tabs { height: 1; padding: 0 1; }
     JobScreen ContentSwitcher { height: 1fr; }
     JobScreen #overview { padding: 1 2; scrollbar-size-vertical: 1; }
-    JobScreen #files { width: 34; display: none; border-right: solid $panel-lighten-2; }
+    JobScreen #files { width: 30; display: none; border-right: solid $panel-lighten-2; }
     JobScreen.wide #files { display: block; }
     JobScreen #log-state { height: 1; padding: 0 1; background: $surface; color: $text-muted; }
     JobScreen #find { height: 1; border: none; padding: 0 1; display: none; background: $surface; }
     JobScreen #find.shown { display: block; }
     JobScreen #log { padding: 0 1; }
-    JobScreen #strip { height: 1; padding: 0 1; }
-    JobScreen Rule { margin: 0; color: $panel-lighten-2; height: 1; }
+    JobScreen #strip { height: 2; padding: 0 1; border-top: solid $panel-lighten-2; }
     JobScreen #charts { height: 1fr; }
     JobScreen #charts > Horizontal { height: 1fr; }
     JobScreen Chart { width: 1fr; height: 1fr; padding: 0 1; }
@@ -89,7 +88,6 @@ class JobScreen(ConsoleScreen):
             with Vertical(id="metrics"):
                 yield Static("No metrics yet.", id="no-metrics", markup=False)
                 yield Vertical(id="charts")
-        yield Rule()
         yield Static("", id="strip", markup=False)
         yield self.keys()
 
@@ -148,7 +146,9 @@ class JobScreen(ConsoleScreen):
     def _show_files(self, files: Sequence[LogFile]) -> None:
         self._files = files
         table = self.query_one("#files", VirtualTable)
-        table.set_rows([Row(f.path, (f.path, words.size(f.size) if f.size is not None else "")) for f in files])
+        table.set_rows(
+            [Row(f.path, (_file_label(f.path), words.size(f.size) if f.size is not None else "")) for f in files]
+        )
         first = follow.first_user_log(files)
         if first is None and files and self.job is not None and not self.job.active:
             first = files[0]  # it ended before its command began: the supervisor's log says why
@@ -320,6 +320,13 @@ def _details(job: Job) -> Content:
     lines += [Content(""), Content.styled("command", "$text-muted")]
     lines += [Content(f"  {clean(line)}") for line in job.command.strip().splitlines()]
     return Content("\n").join(lines)
+
+
+def _file_label(path: str) -> str:
+    """`rank 3` for the log of a rank, else the file's name; the whole path stands above the log."""
+    name = path.rpartition("/")[2]
+    rank = name.removeprefix("std_log_process_").removesuffix(".txt")
+    return f"rank {int(rank)}" if rank.isdigit() else name
 
 
 def _metric_order(name: str) -> tuple[int, str]:

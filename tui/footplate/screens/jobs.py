@@ -10,6 +10,7 @@ from textual import work
 from textual.content import Content
 
 from footplate import words
+from footplate.logs.sanitise import clean
 from footplate.screens.base import bindings
 from footplate.screens.listing import ListScreen
 from footplate.widgets.virtual_table import Cell, CellStyle, Column, Row
@@ -83,7 +84,7 @@ class JobsScreen(ListScreen):
         else:
             oldest = min((job.created for job in seen.values()), default=now)
             self._jobs = seen | {n: j for n, j in self._jobs.items() if n not in seen and j.created < oldest}
-        self._summarise()
+        self.console.summarise(self._jobs.values())
         return self._build(now)
 
     def _build(self, now: datetime) -> list[Row]:
@@ -102,7 +103,7 @@ class JobsScreen(ListScreen):
         return Row(
             job.name,
             (
-                job.display_name or job.name,
+                job.name,
                 status_cell(job.status),
                 job.experiment,
                 job.compute,
@@ -114,24 +115,16 @@ class JobsScreen(ListScreen):
             ),
         )
 
-    def _summarise(self) -> None:
-        jobs = self._jobs.values()
-        today = datetime.now().astimezone().date()
-        running = sum(job.status in ("Running", "Finalizing") for job in jobs)
-        waiting = sum(job.active and job.status not in ("Running", "Finalizing") for job in jobs)
-        failed = sum(job.status == "Failed" and job.created.astimezone().date() == today for job in jobs)
-        counts = ((running, "running"), (waiting, "waiting"), (failed, "failed today"))
-        self.console.summary = " · ".join(f"{count} {what}" for count, what in counts if count)
-
     def explain(self, key: str) -> Content:
         """Why it waits or failed, or what it is."""
         job = self._jobs.get(key)
         if job is None:
             return Content("")
         if job.error:
-            return Content.assemble((f"{job.name}  ", "bold"), (job.error, "$text-error"))
+            return Content.assemble((f"{job.name}  ", "bold"), (clean(job.error), "$text-error"))
         inputs = ", ".join(f"{name} {value}" for name, value in job.inputs.items())
-        return Content.assemble((f"{job.name}  ", "bold"), (job.note or inputs or job.command.strip(), "$text-muted"))
+        rest = job.note or inputs or job.command.strip()
+        return Content.assemble((f"{clean(job.display_name or job.name)}  ", "bold"), (clean(rest), "$text-muted"))
 
     def not_now(self, key: str | None) -> frozenset[str]:
         """A job that has ended cannot be cancelled; one that goes on has no model yet."""

@@ -20,6 +20,8 @@ from footplate.screens.dialogs import TextDialog
 from footplate.widgets.virtual_table import Cell, Column, Row, VirtualTable
 from footplate.workspace import WorkspaceError
 
+_BESIDE_FROM_WIDTH = 100
+
 
 class TemplatesScreen(ConsoleScreen):
     """The job files that can be launched."""
@@ -95,13 +97,16 @@ class LaunchScreen(ConsoleScreen):
     LaunchScreen > Horizontal { height: 1fr; }
     LaunchScreen #form { width: 1fr; min-width: 36; padding: 0 1; scrollbar-size-vertical: 1; }
     LaunchScreen #plan { width: 1.2fr; padding: 0 1; border-left: solid $panel-lighten-2; scrollbar-size-vertical: 1; }
+    LaunchScreen.narrow > Horizontal { layout: vertical; }
+    LaunchScreen.narrow #form { width: 1fr; height: 1fr; }
+    LaunchScreen.narrow #plan { width: 1fr; height: 10; border-left: none; border-top: solid $panel-lighten-2; }
     LaunchScreen .head { color: $text-muted; text-style: bold; height: 1; margin: 1 0 0 0; }
     LaunchScreen .row { height: 1; }
     LaunchScreen .label { width: 16; height: 1; }
     LaunchScreen .read { width: 12; height: 1; color: $text-muted; padding: 0 0 0 1; }
-    LaunchScreen Input { width: 1fr; height: 1; border: none; padding: 0 1; background: $boost; }
-    LaunchScreen Input:focus { background: $primary-muted; }
-    LaunchScreen Button { height: 1; border: none; margin: 1 0 0 16; min-width: 14; }
+    LaunchScreen #form Input { width: 1fr; height: 1; border: none; padding: 0 1; background: $boost; }
+    LaunchScreen #form Input:focus { background: $primary-muted; }
+    LaunchScreen #launch { margin: 1 0 0 16; min-width: 14; }
     LaunchScreen #plan-text { height: auto; }
     """
 
@@ -138,7 +143,7 @@ class LaunchScreen(ConsoleScreen):
                 yield Static("Name", classes="head", markup=False)
                 yield from self._row("name", "job name", file.name or "", "made up" if not file.name else "")
                 yield from self._row("experiment_name", "experiment", file.experiment_name, "")
-                yield Button("Launch", id="launch", variant="primary")
+                yield Button("Launch", id="launch", variant="primary", compact=True)
             with VerticalScroll(id="plan", can_focus=False):
                 yield Static("", id="plan-text", markup=False)
         yield self.keys()
@@ -150,6 +155,10 @@ class LaunchScreen(ConsoleScreen):
             yield Static(Content(clean(label)), classes="label")
             yield Input(value or "", id=field, compact=True)
             yield Static(Content(read), id=f"{field}-read", classes="read")
+
+    def on_resize(self) -> None:
+        """Form and plan stand beside each other where there is room, else the plan below the form."""
+        self.set_class(self.size.width < _BESIDE_FROM_WIDTH, "narrow")
 
     def on_mount(self) -> None:
         """Start on the first field."""

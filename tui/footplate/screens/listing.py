@@ -10,7 +10,7 @@ from textual import on, work
 from textual.app import ComposeResult
 from textual.content import Content
 from textual.timer import Timer
-from textual.widgets import Input, Rule, Static
+from textual.widgets import Input, Static
 
 from footplate.screens.base import ConsoleScreen
 from footplate.widgets.chrome import KeyLine
@@ -29,8 +29,7 @@ class ListScreen(ConsoleScreen):
     ListScreen #filter { height: 1; border: none; padding: 0 1; display: none; background: $surface; }
     ListScreen #filter.shown { display: block; }
     ListScreen VirtualTable { padding: 0 0; }
-    ListScreen Rule { margin: 0; color: $panel-lighten-2; height: 1; }
-    ListScreen #explain { height: 1; padding: 0 2; }
+    ListScreen #explain { height: 2; padding: 0 2; border-top: solid $panel-lighten-2; }
     """
 
     def __init__(self) -> None:
@@ -40,6 +39,8 @@ class ListScreen(ConsoleScreen):
         self._all: Sequence[Row] = ()
         self._timer: Timer | None = None
         self._loaded = False
+        self.cursor_to: str | None = None
+        """The key of a row to go to as soon as it is there."""
 
     def compose(self) -> ComposeResult:
         """Top line, filter, table, explanation, keys."""
@@ -48,7 +49,6 @@ class ListScreen(ConsoleScreen):
         table = VirtualTable(self.columns, id="table")
         table.empty = "Loading …"
         yield table
-        yield Rule()
         yield Static("", id="explain", markup=False)
         yield self.keys()
 
@@ -109,6 +109,8 @@ class ListScreen(ConsoleScreen):
         else:
             table.empty = self.empty
         table.set_rows(kept)
+        if self.cursor_to is not None and table.move_to(self.cursor_to):
+            self.cursor_to = None
         self._explain(table.cursor_key)
 
     def passes(self, row: Row) -> bool:

@@ -278,7 +278,7 @@ class LogView(ScrollView, can_focus=True):
 
     def _scan(self, index: LineIndex, stop: threading.Event, seen: threading.Event) -> None:
         """Index the file until told to stop; the screen hears of it at its own pace, and no faster than it draws."""
-        interval, told, quiet, error, news = update_interval(), -STILL, 0, "", False
+        interval, told, quiet, error, news, caught_up = update_interval(), -STILL, 0, "", False, False
         while not stop.is_set():
             before = error
             try:
@@ -286,7 +286,9 @@ class LogView(ScrollView, can_focus=True):
             except OSError as fault:
                 more, error = False, f"This log cannot be read: {fault.strerror or fault}."
             news = news or more or error != before
-            if news and seen.is_set() and monotonic() - told >= interval:
+            at_end_first = not more and not caught_up  # what there was is shown without waiting for the next turn
+            if news and seen.is_set() and (at_end_first or monotonic() - told >= interval):
+                caught_up = not more
                 seen.clear()
                 told, news = monotonic(), False
                 if not self._tell(self._Grown(index, index.restarts, error)):
