@@ -183,8 +183,7 @@ def _start(store: Store, job_file: JobFile, checked: _Checked, new: Path, folder
 
 
 def _insert(db: sqlite3.Connection, job_file: JobFile, checked: _Checked) -> None:
-    literals = {given.name: given.literal for given in job_file.inputs.values() if given.literal is not None}
-    paths = {given.name: given.path for given in job_file.inputs.values() if given.literal is None}
+    inputs = {given.name: given.path if given.literal is None else given.literal for given in job_file.inputs.values()}
     values = {
         "name": checked.name,
         "display_name": job_file.display_name or checked.name,
@@ -194,7 +193,7 @@ def _insert(db: sqlite3.Connection, job_file: JobFile, checked: _Checked) -> Non
         "compute": checked.compute,
         "created": now(),
         "tags": json.dumps(dict(job_file.tags)),
-        "inputs": json.dumps(literals | paths),
+        "inputs": json.dumps(inputs),
         "nodes": checked.plan.nodes,
         "ranks_per_node": checked.plan.ranks_per_node,
         "command": checked.plan.command,

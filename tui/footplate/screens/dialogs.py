@@ -20,7 +20,7 @@ _FRAME = """
     {name} > Vertical {{ width: 72; max-width: 95%; height: auto; max-height: 90%; background: $surface; padding: 1 2; }}
     {name} .title {{ text-style: bold; height: auto; }}
     {name} .text {{ height: auto; margin: 1 0 0 0; color: $text-muted; }}
-    {name} Vertical > Input {{ margin: 0; height: 1; border: none; padding: 0 1; background: $boost; }}
+    {name} Vertical > Input {{ margin: 0; height: 1; border: none; padding: 0 1; background: $panel; }}
     {name} .label {{ margin: 1 0 0 0; height: 1; }}
     {name} Horizontal {{ height: auto; margin: 1 0 0 0; align-horizontal: right; }}
     {name} Horizontal > Button {{ margin: 0 0 0 2; min-width: 12; }}

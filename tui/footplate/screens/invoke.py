@@ -37,7 +37,7 @@ class InvokeScreen(ConsoleScreen):
 
     DEFAULT_CSS = """
     InvokeScreen #target { height: 1; padding: 0 1; }
-    InvokeScreen #path { height: 1; border: none; padding: 0 1; background: $boost; }
+    InvokeScreen #path { height: 1; border: none; padding: 0 1; background: $panel; }
     InvokeScreen #pictures { height: 1fr; }
     InvokeScreen #pictures > Vertical { width: 1fr; padding: 0 1; }
     InvokeScreen .caption { height: 2; color: $text-muted; }
@@ -171,7 +171,7 @@ class InvokeScreen(ConsoleScreen):
         steps = ", ".join(look.steps) or "unchanged"
         self.query_one("#seen-caption", Static).update(
             Content.assemble(
-                ("what the model sees", "$foreground"), f"\n{look.seen.width}×{look.seen.height}  {clean(steps)}"
+                ("what the model sees", "$foreground"), f"\n{look.seen.width}×{look.seen.height} {clean(steps)}"
             )
         )
 

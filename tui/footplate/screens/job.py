@@ -74,7 +74,7 @@ class JobScreen(ConsoleScreen):
                 yield Static("Loading …", id="details", markup=False)
             with Horizontal(id="logs"):
                 files = VirtualTable(
-                    (Column("file", "FILES", None, minimum=18), Column("size", "SIZE", 9, "right", priority=50)),
+                    (Column("file", "FILES", None, minimum=14), Column("size", "SIZE", 9, "right", priority=50)),
                     id="files",
                 )
                 files.empty = "None yet."

@@ -104,7 +104,7 @@ class LaunchScreen(ConsoleScreen):
     LaunchScreen .row { height: 1; }
     LaunchScreen .label { width: 16; height: 1; }
     LaunchScreen .read { width: 12; height: 1; color: $text-muted; padding: 0 0 0 1; }
-    LaunchScreen #form Input { width: 1fr; height: 1; border: none; padding: 0 1; background: $boost; }
+    LaunchScreen #form Input { width: 1fr; height: 1; border: none; padding: 0 1; background: $panel; }
     LaunchScreen #form Input:focus { background: $primary-muted; }
     LaunchScreen #launch { margin: 1 0 0 16; min-width: 14; }
     LaunchScreen #plan-text { height: auto; }
@@ -228,32 +228,35 @@ class LaunchScreen(ConsoleScreen):
     def _plan_text(self, file: JobFile, document: dict[str, Any]) -> list[Content]:
         planned = plan(file)
         head, muted = "bold $text-accent", "$text-muted"
+        command = planned.command.strip().splitlines()
         lines = [
-            Content.assemble(
-                ("What will run   ", head),
-                words.ranks(planned.nodes, planned.ranks_per_node),
-            ),
-            Content(""),
-            *(Content(f"  {clean(line)}") for line in planned.command.strip().splitlines()),
+            Content.assemble(("What will run   ", head), words.ranks(planned.nodes, planned.ranks_per_node)),
+            *(Content(clean(line)) for line in command),
             Content(""),
         ]
-        for rank in document["commands"][:8]:
-            variables = "  ".join(f"{k}={clean(v)}" for k, v in rank["environment"].items())
-            lines.append(Content.assemble((f"  rank {rank['rank']}  node {rank['node']}  ", muted), variables))
-        if len(document["commands"]) > 8:
-            lines.append(Content.styled(f"  … and {len(document['commands']) - 8} more", muted))
+        ranks = [rank["environment"] for rank in document["commands"]]
+        shared = {k: v for k, v in ranks[0].items() if all(rank.get(k) == v for rank in ranks)}
+        if shared:
+            lines.append(
+                Content.assemble(("every rank  ", muted), clean("  ".join(f"{k}={v}" for k, v in shared.items())))
+            )
+        for number, variables in enumerate(ranks[:8] if len(ranks) > 1 else []):
+            own = "  ".join(f"{k}={v}" for k, v in variables.items() if k not in shared)
+            lines.append(Content.assemble((f"rank {number:<7}", muted), clean(own)))
+        if len(ranks) > 8:
+            lines.append(Content.styled(f"… and {len(ranks) - 8} more", muted))
         upload = document["upload"]
         by = f", by {upload['ignored_by']}" if upload["ignored_by"] else ""
         code = f" from {file.code}" if file.code else ""
         lines += [
             Content(""),
             Content.assemble(
-                ("Upload        ", muted), clean(f"{upload['files']} files, {words.size(upload['bytes'])}{by}{code}")
+                ("upload      ", muted), clean(f"{upload['files']} files, {words.size(upload['bytes'])}{by}{code}")
             ),
-            Content.assemble(("Environment   ", muted), clean(file.environment)),
+            Content.assemble(("environment ", muted), clean(file.environment.removeprefix("azureml://registries/"))),
         ]
         if self.workspace.kind == "local":
-            lines.append(Content.styled("              this machine's Python stands in for it", muted))
+            lines.append(Content.styled("            this machine's Python stands in for it", muted))
         compute = file.compute or "local"
         if self._clusters and compute not in self._clusters:
             lines += [
