@@ -164,20 +164,8 @@ def test_the_artefact_is_whole_and_says_what_it_is(trained: Trained) -> None:
     for part, file in (("weights", "model.safetensors"), ("onnx", "model.onnx")):
         digest = hashlib.sha256((model / file).read_bytes()).hexdigest()
         assert manifest[part] == {"file": file, "sha256": digest}
-    assert list(manifest) == [
-        "format",
-        "architecture",
-        "classes",
-        "preprocessing",
-        "input_shape",
-        "weights",
-        "onnx",
-        "metrics",
-        "versions",
-        "arguments",
-        "git_commit",
-        "created",
-    ]
+    expected = "format architecture classes preprocessing input_shape weights onnx metrics versions arguments git_commit created"
+    assert " ".join(manifest) == expected
     assert manifest["format"] == 1
     assert (manifest["architecture"], manifest["classes"]) == ("resnet18", ["chicken", "turkey"])
     assert manifest["preprocessing"] == {

@@ -266,12 +266,14 @@ class FootplateApp(App[None]):
         from footplate.operations import deploy
         from footplate.screens.dialogs import Field, FieldsDialog
 
-        suggested = await deploy.free_endpoint_name(self.workspace, model.name)
+        suggested = await self.attempt(lambda: deploy.free_endpoint_name(self.workspace, model.name))
+        if suggested is None:
+            return
         asked = FieldsDialog(
             f"Deploy {model.reference}",
             "The endpoint is made where it is missing. The first deployment takes all traffic.",
             "Deploy",
-            (Field("endpoint", "Endpoint", suggested), Field("name", "Deployment", "blue")),
+            (Field("endpoint", "Endpoint", str(suggested)), Field("name", "Deployment", "blue")),
         )
         answer = await self.push_screen_wait(asked)
         if not answer:

@@ -10,7 +10,7 @@ from typing import Any
 from footplate import paths
 from footplate.jobfile import JobFile, plan, read
 from footplate.jobfile.document import TOP_KEYS
-from footplate.jobfile.upload import upload_files
+from footplate.jobfile.upload import Upload, upload_files
 from footplate.workspace import Invalid
 
 
@@ -64,16 +64,24 @@ def change_values(job_file: JobFile, edits: Mapping[str, object]) -> JobFile:
     return job_file.edit(targets) if targets else job_file
 
 
-def dry_run(job_file: JobFile) -> dict[str, Any]:
+def upload_of(job_file: JobFile) -> Upload:
+    """What the job takes along. Raises Invalid where its code folder is missing."""
+    if job_file.code is None:
+        return Upload((), 0, None)
+    if not job_file.code.is_dir():
+        raise Invalid(
+            f"{job_file.label} line {job_file.line('code')}: the code folder {job_file.code} is not there.",
+            "Mend `code`; it is relative to the job file.",
+        )
+    return upload_files(job_file.code)
+
+
+def dry_run(job_file: JobFile, upload: Upload | None = None) -> dict[str, Any]:
     """What `launch --dry-run` prints: every rank's command and environment, the upload, and the file's text as changed."""
     planned = plan(job_file)
-    upload: dict[str, Any] = {"files": 0, "bytes": 0, "ignored_by": None}
-    if job_file.code is not None:
-        if not job_file.code.is_dir():
-            raise Invalid(
-                f"{job_file.label} line {job_file.line('code')}: the code folder {job_file.code} is not there.",
-                "Mend `code`; it is relative to the job file.",
-            )
-        found = upload_files(job_file.code)
-        upload = {"files": len(found.files), "bytes": found.bytes, "ignored_by": found.ignored_by}
-    return {"commands": [asdict(rank) for rank in planned.ranks()], "upload": upload, "yaml": job_file.text}
+    upload = upload or upload_of(job_file)
+    return {
+        "commands": [asdict(rank) for rank in planned.ranks()],
+        "upload": {"files": len(upload.files), "bytes": upload.bytes, "ignored_by": upload.ignored_by},
+        "yaml": job_file.text,
+    }

@@ -204,11 +204,12 @@ class InvokeScreen(ConsoleScreen):
         """The picture before."""
         self._step(-1)
 
-    def _step(self, step: int) -> None:
+    @work(exclusive=True, group="step")
+    async def _step(self, step: int) -> None:
         if self._picture is None:
             return
-        beside = sorted(p for p in self._picture.parent.iterdir() if p.suffix.lower() in _SUFFIXES)
-        if self._picture in beside:
+        beside = await self.guarded(asyncio.to_thread(_pictures_of, self._picture.parent))
+        if beside and self._picture in beside:
             self.choose(beside[(beside.index(self._picture) + step) % len(beside)])
 
     def action_next_endpoint(self) -> None:
@@ -276,3 +277,7 @@ class InvokeScreen(ConsoleScreen):
         except ValueError:
             raw = raw or "Empty answer."
         self.app.push_screen(TextDialog(f"Raw answer of {self._prediction.endpoint}", raw))
+
+
+def _pictures_of(folder: Path) -> list[Path]:
+    return sorted(path for path in folder.iterdir() if path.suffix.lower() in _SUFFIXES)

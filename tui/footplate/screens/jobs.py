@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import ClassVar
@@ -78,6 +79,7 @@ class JobsScreen(ListScreen):
             if not self._loaded:
                 self._jobs = dict(seen)
                 self.show_rows(self._build(now))
+                await asyncio.sleep(0)  # the first page is drawn before the rest is read
         if whole:
             self._whole = now
             self._jobs = seen
@@ -85,7 +87,7 @@ class JobsScreen(ListScreen):
             oldest = min((job.created for job in seen.values()), default=now)
             self._jobs = seen | {n: j for n, j in self._jobs.items() if n not in seen and j.created < oldest}
         self.console.summarise(self._jobs.values())
-        return self._build(now)
+        return await asyncio.to_thread(self._build, now)
 
     def _build(self, now: datetime) -> list[Row]:
         """Rows in the jobs' order; one whose job and age are unchanged is the same object, so nothing is drawn again."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +14,13 @@ from textual.widgets import Button, Input, Static
 
 from footplate import words
 from footplate.jobfile import JobFile, plan
+from footplate.jobfile.upload import Upload
 from footplate.logs.sanitise import clean
 from footplate.operations import launch
 from footplate.screens.base import ConsoleScreen, bindings
 from footplate.screens.dialogs import TextDialog
 from footplate.widgets.virtual_table import Cell, Column, Row, VirtualTable
-from footplate.workspace import WorkspaceError
+from footplate.workspace import Job, WorkspaceError
 
 _BESIDE_FROM_WIDTH = 100
 
@@ -74,17 +76,14 @@ class TemplatesScreen(ConsoleScreen):
     def _selected(self) -> None:
         self.action_open()
 
-    def action_open(self) -> None:
+    @work(exclusive=True, group="open")
+    async def action_open(self) -> None:
         """Open the form; a file with a fault is explained instead."""
         key = self.query_one(VirtualTable).cursor_key
-        if key is None:
-            return
-        try:
-            job_file = launch.prepare(Path(key))
-        except WorkspaceError as error:
-            self.console.tell_fault(error)
-            return
-        self.app.push_screen(LaunchScreen(job_file))
+        if key is not None:
+            job_file = await self.guarded(asyncio.to_thread(launch.prepare, Path(key)))
+            if job_file is not None:
+                self.app.push_screen(LaunchScreen(job_file))
 
 
 class LaunchScreen(ConsoleScreen):
@@ -116,6 +115,7 @@ class LaunchScreen(ConsoleScreen):
         self._file: JobFile | None = job_file
         self._fields: dict[str, str] = {}  # widget id → dotted key of the job file
         self._clusters: tuple[str, ...] = ()
+        self._upload: Upload | None = None  # the code folder is listed once, not at every key
 
     def crumbs(self) -> tuple[str, ...]:
         """`launch ▸ file`."""
@@ -204,26 +204,28 @@ class LaunchScreen(ConsoleScreen):
                 edits[key] = value
         return edits
 
-    def replan(self) -> None:
-        """Put the values into the file and show what that runs, or the fault."""
-        text: list[Content]
+    @work(exclusive=True, group="plan")
+    async def replan(self) -> None:
+        """Put the values into the file and show what that runs, or the fault; reading YAML and folders is a thread's work."""
+        edits = self._edits()
         try:
-            self._file = launch.change_values(self._original, self._edits())
-            text = self._plan_text(self._file, launch.dry_run(self._file))
+            self._file, text = await asyncio.to_thread(self._work_out, edits)
         except WorkspaceError as error:
             self._file = None
-            text = [
-                Content.styled("✗ This cannot be launched", "bold $text-error"),
-                Content(""),
-                Content(clean(str(error))),
-            ]
-        self.query_one("#plan-text", Static).update(Content("\n").join(text))
+            sentences = [clean(error.sentence), clean(error.next_step)]
+            text = Content.assemble(("This cannot be launched", "bold $text-error"), "\n" + "\n".join(sentences))
+        self.query_one("#plan-text", Static).update(text)
         self.query_one("#launch", Button).disabled = self._file is None or self.console.read_only
         if self._file is not None:
             for field, key in self._fields.items():
                 if key.startswith("inputs."):
                     given = self._file.inputs[key.removeprefix("inputs.")]
                     self.query_one(f"#{field}-read", Static).update(Content(given.read_as))
+
+    def _work_out(self, edits: dict[str, object]) -> tuple[JobFile, Content]:
+        file = launch.change_values(self._original, edits)
+        self._upload = self._upload or launch.upload_of(file)
+        return file, Content("\n").join(self._plan_text(file, launch.dry_run(file, self._upload)))
 
     def _plan_text(self, file: JobFile, document: dict[str, Any]) -> list[Content]:
         planned = plan(file)
@@ -276,13 +278,14 @@ class LaunchScreen(ConsoleScreen):
     @work(exclusive=True, group="launch")
     async def action_launch(self) -> None:
         """Start the job and go to its log."""
-        if self._file is None:
-            self.console.notify("The form has a fault; see the right side.", severity="error", markup=False)
-            return
-        job = await self.guarded(self.workspace.submit(self._file))
+        job = await self.guarded(self._launch(self._edits()))
         if job is not None:
             self.app.pop_screen()
             self.console.open_job(job.name, "logs")
+
+    async def _launch(self, edits: dict[str, object]) -> Job:
+        """With the values as they are in the fields now, whether or not their plan is on screen yet."""
+        return await self.workspace.submit(await asyncio.to_thread(launch.change_values, self._original, edits))
 
     def action_dry_run(self) -> None:
         """Show the file as it would be sent, with every change in it."""

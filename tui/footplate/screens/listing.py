@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from abc import abstractmethod
 from collections.abc import Sequence
 from typing import ClassVar
@@ -12,10 +13,11 @@ from textual.content import Content
 from textual.timer import Timer
 from textual.widgets import Input, Static
 
+from footplate.logs.sanitise import clean
 from footplate.screens.base import ConsoleScreen
 from footplate.widgets.chrome import KeyLine
 from footplate.widgets.virtual_table import Cell, Column, Row, VirtualTable
-from footplate.workspace import Unreachable, WorkspaceError
+from footplate.workspace import Unreachable
 
 
 class ListScreen(ConsoleScreen):
@@ -88,46 +90,36 @@ class ListScreen(ConsoleScreen):
     @work(exclusive=True, group="list")
     async def reload(self) -> None:
         """Fetch and show; a workspace that does not answer is said in the explaining line, and asked again."""
+        rows = await self.guarded(self._fetch_or_say())
+        if rows is not None:
+            self.show_rows(rows)
+
+    async def _fetch_or_say(self) -> Sequence[Row] | None:
         try:
-            rows = await self.fetch()
+            return await self.fetch()
         except Unreachable as error:
-            self.query_one("#explain", Static).update(Content(str(error)))
-            return
-        except WorkspaceError as error:
-            self.console.tell_fault(error)
-            return
-        self.show_rows(rows)
+            self.query_one("#explain", Static).update(Content(clean(str(error))))
+            return None
 
     def show_rows(self, rows: Sequence[Row]) -> None:
         """Hand the rows that pass the filter to the table."""
         self._all = rows
         self._loaded = True
-        kept = [row for row in rows if self.passes(row)] if self.expression or self.only_faults else rows
+        self._apply()
+
+    @work(exclusive=True, group="filter")
+    async def _apply(self) -> None:
+        """Filter in a thread, since ten thousand rows take longer than a key may."""
+        rows = self._all
+        kept = rows
+        if self.expression or self.only_faults:
+            kept = await asyncio.to_thread(keep, rows, self.columns, self.expression, self.only_faults)
         table = self.table
-        if rows:
-            table.empty = f"None of {len(rows):,} rows passes the filter. esc shows all."
-        else:
-            table.empty = self.empty
+        table.empty = f"None of {len(rows):,} rows passes the filter. esc shows all." if rows else self.empty
         table.set_rows(kept)
         if self.cursor_to is not None and table.move_to(self.cursor_to):
             self.cursor_to = None
         self._explain(table.cursor_key)
-
-    def passes(self, row: Row) -> bool:
-        """Whether a row passes filter and faults-only; all words must occur, `status:` looks at the status alone."""
-        texts = [cell if isinstance(cell, str) else cell.text for cell in row.cells]
-        if self.only_faults and not any(isinstance(cell, Cell) and cell.style == "error" for cell in row.cells):
-            return False
-        whole = " ".join((row.key, *texts)).lower()
-        for word in self.expression.lower().split():
-            field, colon, wanted = word.partition(":")
-            if colon and field in ("status", "state"):
-                status = next((t for t, c in zip(texts, self.columns, strict=True) if c.key == "status"), "").lower()
-                if not any(one and one in status for one in wanted.split(",")):
-                    return False
-            elif word not in whole:
-                return False
-        return True
 
     @on(VirtualTable.Highlighted)
     def _highlighted(self, event: VirtualTable.Highlighted) -> None:
@@ -195,3 +187,27 @@ class ListScreen(ConsoleScreen):
     @abstractmethod
     def action_open(self) -> None:
         """Go into what is under the cursor."""
+
+
+def keep(rows: Sequence[Row], columns: Sequence[Column], expression: str, only_faults: bool) -> list[Row]:
+    """The rows that pass: all words must occur, `status:A,B` looks at the status alone; a fault is a cell in error style."""
+    status_at = next((i for i, column in enumerate(columns) if column.key == "status"), None)
+    words, statuses = [], []
+    for term in expression.lower().split():
+        field, colon, wanted = term.partition(":")
+        if colon and field in ("status", "state"):
+            statuses.append([one for one in wanted.split(",") if one])
+        else:
+            words.append(term)
+
+    def passes(row: Row) -> bool:
+        if only_faults and not any(isinstance(cell, Cell) and cell.style == "error" for cell in row.cells):
+            return False
+        texts = [(cell if isinstance(cell, str) else cell.text).lower() for cell in row.cells]
+        status = texts[status_at] if status_at is not None else ""
+        if not all(any(one in status for one in wanted) for wanted in statuses):
+            return False
+        whole = " ".join((row.key.lower(), *texts))
+        return all(word in whole for word in words)
+
+    return [row for row in rows if passes(row)]
