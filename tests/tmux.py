@@ -23,7 +23,17 @@ class Tmux:
         self, command: Sequence[str], environment: Mapping[str, str], columns: int = 120, rows: int = 40
     ) -> None:
         self._socket = f"footplate-{uuid.uuid4().hex[:10]}"
-        line = " ".join(["env", *(shlex.quote(f"{k}={v}") for k, v in environment.items()), *map(shlex.quote, command)])
+        line = " ".join(
+            [
+                "env",
+                "-u",
+                "COLUMNS",
+                "-u",
+                "LINES",
+                *(shlex.quote(f"{k}={v}") for k, v in environment.items()),
+                *map(shlex.quote, command),
+            ]
+        )
         self._tmux(
             "-f",
             os.devnull,

@@ -9,3 +9,7 @@ class BadInput(Exception):
 
 class LostRanks(Exception):
     """Another rank could not be reached or went away: one plain sentence; exit code 1."""
+
+
+class Diverged(Exception):
+    """The loss is no number any more: one plain sentence; exit code 1."""

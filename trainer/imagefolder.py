@@ -67,7 +67,10 @@ def find_pictures(root: Path) -> ImageFolder:
 
 def classes_of(split: Path) -> tuple[str, ...]:
     """The names of the class folders, sorted; hidden ones are no classes."""
-    return tuple(sorted(entry.name for entry in split.iterdir() if entry.is_dir() and not entry.name.startswith(".")))
+    try:
+        return tuple(sorted(e.name for e in split.iterdir() if e.is_dir() and not e.name.startswith(".")))
+    except OSError as error:
+        raise BadInput(f"{split} cannot be listed: {error.strerror}. Give this user the right to read it.") from error
 
 
 def samples(split: Path, classes: tuple[str, ...]) -> tuple[Sample, ...]:

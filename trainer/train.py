@@ -40,7 +40,7 @@ import distributed
 import networks
 from data import CHECK_ALL_BELOW, EpochBatches, Pictures, Preprocessing
 from distributed import Ranks
-from errors import BadInput, LostRanks
+from errors import BadInput, Diverged, LostRanks
 from imagefolder import ImageFolder, find_pictures
 from metrics import MetricsLog
 from pictures import BadPicture
@@ -89,9 +89,11 @@ def main() -> int:
         with distributed.joined(ranks):
             train(args, folder, ranks)
     except (BadInput, BadPicture) as fault:
-        print(f"train.py: {fault}", file=sys.stderr, flush=True)
+        # A loading process hands its error over with its traceback; the sentence is the last line of that.
+        sentence = str(fault).strip().splitlines()[-1].removeprefix("pictures.BadPicture: ")
+        print(f"train.py: {sentence}", file=sys.stderr, flush=True)
         return 2
-    except LostRanks as fault:
+    except (LostRanks, Diverged) as fault:
         print(f"train.py: {fault}", file=sys.stderr, flush=True)
         return 1
     return 0
@@ -108,11 +110,11 @@ def train(args: argparse.Namespace, folder: ImageFolder, ranks: Ranks) -> None:
     val_set = Pictures(folder, folder.val, preprocessing, training=False)
     batches = EpochBatches(len(train_set), args.batch_size, ranks.rank, ranks.world_size, args.seed)
     val_share = range(ranks.rank, len(val_set), ranks.world_size)  # no padding: every picture is counted once
+    fault = cannot_write(args.output_dir) if ranks.first else None
     if len(train_set) + len(val_set) <= CHECK_ALL_BELOW:
-        fault = train_set.first_fault(range(ranks.rank, len(train_set), ranks.world_size)) or val_set.first_fault(
-            val_share
-        )
-        distributed.agreed(ranks, fault)
+        fault = fault or train_set.first_fault(range(ranks.rank, len(train_set), ranks.world_size))
+        fault = fault or val_set.first_fault(val_share)
+    distributed.agreed(ranks, fault)
     train_loader, val_loader = loaders(args, train_set, batches, val_set, val_share, ranks)
 
     torch.manual_seed(args.seed)  # the same first weights on every rank
@@ -148,6 +150,10 @@ def train(args: argparse.Namespace, folder: ImageFolder, ranks: Ranks) -> None:
         seconds = time.perf_counter() - began
         distributed.average_buffers(ranks, network)
         val_loss, val_acc = validate(network, val_loader, precision, ranks)
+        if not math.isfinite(train_loss + val_loss):
+            raise Diverged(
+                f"The loss is no number any more in epoch {epoch}. Lower --learning_rate, {args.learning_rate}."
+            )
         if val_acc > best_val_acc or (val_acc == best_val_acc and val_loss < best_val_loss):
             best_val_acc, best_val_loss = val_acc, val_loss
             if ranks.first:
@@ -204,6 +210,17 @@ def cpu_has_bf16() -> bool:
     except OSError:
         return False
     return bool({"avx512_bf16", "amx_bf16", "bf16"} & set(words))
+
+
+def cannot_write(folder: Path) -> str | None:
+    """Makes the output folder; a sentence where that, or writing in it, is not possible."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        return f"The output folder {folder} cannot be made: {error.strerror}. Give --output_dir another one."
+    if not os.access(folder, os.W_OK):
+        return f"The output folder {folder} cannot be written to. Give --output_dir another one."
+    return None
 
 
 def introduce(ranks: Ranks, threads: int, precision: Precision) -> None:

@@ -265,6 +265,36 @@ def test_more_ranks_than_training_pictures_are_refused_on_every_rank(birds: Path
     assert all("2 ranks cannot share 2 training pictures" in rank.err for rank in ranks)
 
 
+def test_a_broken_picture_among_thousands_is_told_when_a_loading_process_comes_to_it(
+    birds: Path, tmp_path: Path
+) -> None:
+    data = tmp_path / "birds"
+    shutil.copytree(birds, data)
+    broken = data / "train" / "turkey" / "broken.jpg"
+    broken.write_bytes((data / "train" / "turkey" / "003.jpg").read_bytes()[:2000])
+    for i in range(5_000):
+        broken.with_name(f"broken-{i}.jpg").hardlink_to(broken)
+    done = end(start(train_py(f"--data={data}", f"--output_dir={tmp_path / 'outputs'}", "--workers=1", *TINY), {}))
+    assert done.code == 2
+    assert re.fullmatch(r"train\.py: train/turkey/broken(-\d+)?\.jpg [^\n]+\n", done.err)
+
+
+def test_a_loss_that_is_no_number_ends_the_run_with_a_sentence(birds: Path, tmp_path: Path) -> None:
+    arguments = [f"--data={birds}", f"--output_dir={tmp_path / 'outputs'}", "--optimizer=sgd", "--learning_rate=1e30"]
+    done = end(start(train_py(*arguments, *TINY), {}))
+    assert done.code == 1
+    assert done.err.startswith("train.py: The loss is no number any more in epoch 1. Lower --learning_rate")
+    assert done.err.count("\n") == 1
+
+
+def test_an_output_folder_that_cannot_be_made_is_told_before_training(birds: Path, tmp_path: Path) -> None:
+    (tmp_path / "outputs").write_text("a file")
+    ranks = on_two_ranks(f"--data={birds}", f"--output_dir={tmp_path / 'outputs'}", *TINY)
+    assert [rank.code for rank in ranks] == [2, 2]
+    assert all("cannot be made: File exists. Give --output_dir another one." in rank.err for rank in ranks)
+    assert not any("Epoch" in rank.out for rank in ranks)
+
+
 BAD_INPUT = """
 import contextlib, io, json, os, sys
 import train
