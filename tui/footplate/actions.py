@@ -60,7 +60,8 @@ ACTIONS: tuple[Action, ...] = (
     Action("cancel", "Cancel the job", "x", ("jobs", "job"), "cancel", "footplate cancel NAME", True),
     Action("demo", "Run the whole line on drawn birds", "d", ("jobs",), "demo", "footplate demo", True),
     Action("deploy", "Deploy the model", "d", ("models",), "deploy", "footplate deploy --model M:1 --endpoint E", True),
-    Action("delete", "Delete it", "x", ("models", "endpoints"), "delete", "footplate endpoint delete NAME", True),
+    Action("delete", "Delete the model", "x", ("models",), "delete", "footplate model delete NAME:VERSION", True),
+    Action("delete", "Delete the endpoint", "x", ("endpoints",), "delete", "footplate endpoint delete NAME", True),
     Action("start", "Start a stopped endpoint", "u", ("endpoints",), "start", "footplate endpoint start NAME", True),
     Action("server_log", "Show the deployment's log", "l", ("endpoints",), "log", "footplate endpoint logs NAME"),
     Action("filter", "Filter the list: words, status:failed", "slash", LISTS, "filter", "footplate jobs --filter EXPR"),
@@ -94,6 +95,7 @@ ACTIONS: tuple[Action, ...] = (
     Action("go('invoke')", "Invoke", "6", ("app",)),
     Action("command_palette", "Everything by name", "ctrl+p", ("app",)),
     Action("help", "Help for this screen", "question_mark", ("app",)),
+    Action("mark", "Mark the job, for acts on several", "space", ("jobs",)),
     Action("leave", "Leave; jobs and endpoints go on", "q", LISTS),
 )
 

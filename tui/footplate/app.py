@@ -7,10 +7,10 @@ import contextlib
 import os
 import signal
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Coroutine, Iterable, Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar, TypeVar
 
 from textual import work
 from textual.app import App, SystemCommand
@@ -18,13 +18,14 @@ from textual.binding import Binding, BindingType
 from textual.filter import LineFilter
 from textual.reactive import reactive
 from textual.screen import Screen
+from textual.worker import WorkerFailed
 
 from footplate.actions import actions
-from footplate.faults import record
+from footplate.faults import record, unforeseen
 from footplate.screens.base import ConsoleScreen
 from footplate.theme import THEME
 from footplate.widgets.control_filter import ControlFilter
-from footplate.workspace import Endpoint, Job, JobFilter, Model, Workspace, WorkspaceError
+from footplate.workspace import Endpoint, Invalid, Job, JobFilter, Model, Workspace, WorkspaceError
 from footplate.workspace.open import open_workspace
 from footplate.workspace.read_only import read_only as as_read_only
 
@@ -76,6 +77,10 @@ _MODES: dict[str, Callable[[], Screen[None]]] = {
 
 
 _SUMMARY_SECONDS = 3.0
+_CANCEL_UNTYPED = 5
+"""Cancelling more jobs than this asks for their number."""
+
+T = TypeVar("T")
 _CONTROL_FILTER = ControlFilter()  # one for all: Textual keeps what it drew as long as the filters are the same
 
 
@@ -99,20 +104,25 @@ class FootplateApp(App[None]):
         self.register_theme(THEME)
         self.set_reactive(App.theme, THEME.name)  # before anything is drawn, so that no style is worked out twice
         opened = open_workspace(workspace)
-        self.read_only = read_only
-        self.workspace: Workspace = as_read_only(opened) if read_only else opened
+        self.read_only = read_only or opened.read_only
+        self.workspace: Workspace = as_read_only(opened) if read_only and not opened.read_only else opened
         self.workspace_name = opened.name
-        self.place = ("LOCAL" if opened.kind == "local" else opened.kind.upper()) + (" read-only" if read_only else "")
-        self.invoke_target: str | None = None
+        self.place = ("LOCAL" if opened.kind == "local" else opened.kind.upper()) + (
+            " read-only" if self.read_only else ""
+        )
         self._visited: list[str] = [self.DEFAULT_MODE]
         self._view = view or ""
+        if self._view and self._view.split()[0] not in _MODES:
+            raise Invalid(f"There is no view {self._view.split()[0]!r}.", f"Known: {', '.join(_MODES)}.")
         self.unforeseen: tuple[Exception, Path] | None = None
+        self._demo_runs = False
         if os.environ.get("SSH_CONNECTION"):
             self.animation_level = "none"
 
     def _handle_exception(self, error: Exception) -> None:
         """A fault of our own ends the console in a sentence; its traceback goes to the log file."""
-        self.unforeseen = (error, record(error))
+        cause = error.error if isinstance(error, WorkerFailed) and isinstance(error.error, Exception) else error
+        self.unforeseen = (cause, record(cause))
         super()._handle_exception(error)
 
     def _fatal_error(self) -> None:
@@ -135,8 +145,8 @@ class FootplateApp(App[None]):
         first, _, expression = self._view.partition(" ")
         if first in _MODES and first != self.current_mode:
             await self._switch(first)
-        if expression and hasattr(self.screen, "expression"):
-            self.screen.expression = expression
+        if expression:
+            self.show_view(first, expression)
 
     async def on_unmount(self) -> None:
         """Let go of the workspace."""
@@ -179,21 +189,22 @@ class FootplateApp(App[None]):
         """Open the invoke panel on an endpoint."""
         from footplate.screens.invoke import InvokeScreen
 
-        self.invoke_target = endpoint
         await self._switch("invoke")
         if isinstance(self.screen, InvokeScreen):
-            self.screen.wanted = endpoint
-            self.screen.load()
+            self.screen.aim(endpoint)
+
+    def show_jobs(self, expression: str) -> None:
+        """The list of jobs, filtered."""
+        self.show_view("jobs", expression)
 
     @work
-    async def show_jobs(self, expression: str) -> None:
-        """The list of jobs, filtered."""
-        from textual.widgets import Input
+    async def show_view(self, mode: str, expression: str) -> None:
+        """A list, filtered."""
+        from footplate.screens.listing import ListScreen
 
-        await self._switch("jobs")
-        line = self.screen.query_one("#filter", Input)
-        line.add_class("shown")
-        line.value = expression
+        await self._switch(mode)
+        if isinstance(self.screen, ListScreen):
+            self.screen.narrow(expression)
 
     def summarise(self, jobs: Iterable[Job]) -> None:
         """Say on every screen how many jobs run, wait, and failed today."""
@@ -224,23 +235,33 @@ class FootplateApp(App[None]):
         text = f"{error.sentence}\n{error.next_step}" if error.next_step else error.sentence
         self.notify(text, severity="error", markup=False, timeout=10)
 
-    async def attempt(self, act: Callable[[], object]) -> object:
-        """Await an act's coroutine; a fault becomes a notice and None."""
-        screen = self.screen
-        if isinstance(screen, ConsoleScreen):
-            return await screen.guarded(act())  # type: ignore[arg-type]  # a coroutine of the contract
+    async def attempt(self, act: Coroutine[Any, Any, T]) -> T | None:
+        """Await an act; a fault becomes a notice and None."""
+        try:
+            return await act
+        except WorkspaceError as error:
+            self.tell_fault(error)
+        except Exception as error:  # noqa: BLE001  the last line before the user: a sentence, the traceback in the log
+            self.notify(unforeseen(error), severity="error", markup=False, timeout=12)
         return None
 
     @work(group="ask")
-    async def cancel_job(self, job: Job) -> None:
-        """Ask, then cancel."""
+    async def cancel_jobs(self, jobs: Sequence[Job]) -> None:
+        """Ask, then cancel; more than five need their number typed."""
         from footplate.screens.dialogs import ConfirmDialog
 
-        text = f"{job.world_size} ranks on {job.compute} end; what they wrote so far stays.\nWorkspace {self.workspace_name}."
-        if await self.push_screen_wait(ConfirmDialog(f"Cancel job {job.name}?", text, "Cancel job")):
-            ended = await self.attempt(lambda: self.workspace.cancel(job.name))
-            if isinstance(ended, Job):
-                self.notify(f"{job.name}: {ended.status}", markup=False, timeout=4)
+        ranks = sum(job.world_size for job in jobs)
+        text = f"{ranks} rank{'s' * (ranks > 1)} on {', '.join(sorted({job.compute for job in jobs}))} end; what is written stays."
+        title = f"Cancel job {jobs[0].name}?" if len(jobs) == 1 else f"Cancel {len(jobs)} jobs?"
+        typed = str(len(jobs)) if len(jobs) > _CANCEL_UNTYPED else ""
+        dialog = ConfirmDialog(
+            title, f"{text}\nWorkspace {self.workspace_name}.", "Cancel job" + "s" * (len(jobs) > 1), typed
+        )
+        if await self.push_screen_wait(dialog):
+            for job in jobs:
+                ended = await self.attempt(self.workspace.cancel(job.name))
+                if ended is not None:
+                    self.notify(f"{job.name}: {ended.status}", markup=False, timeout=4)
 
     @work(group="ask")
     async def register_job(self, job: Job) -> None:
@@ -255,8 +276,8 @@ class FootplateApp(App[None]):
         )
         answer = await self.push_screen_wait(asked)
         if answer:
-            model = await self.attempt(lambda: self.workspace.register(answer["name"], job.name))
-            if isinstance(model, Model):
+            model = await self.attempt(self.workspace.register(answer["name"], job.name))
+            if model is not None:
                 self.notify(f"{model.reference} is registered; 3 shows it, d there deploys it.", markup=False)
                 await self._switch("models")
 
@@ -266,21 +287,21 @@ class FootplateApp(App[None]):
         from footplate.operations import deploy
         from footplate.screens.dialogs import Field, FieldsDialog
 
-        suggested = await self.attempt(lambda: deploy.free_endpoint_name(self.workspace, model.name))
+        suggested = await self.attempt(deploy.free_endpoint_name(self.workspace, model.name))
         if suggested is None:
             return
         asked = FieldsDialog(
             f"Deploy {model.reference}",
             "The endpoint is made where it is missing. The first deployment takes all traffic.",
             "Deploy",
-            (Field("endpoint", "Endpoint", str(suggested)), Field("name", "Deployment", "blue")),
+            (Field("endpoint", "Endpoint", suggested), Field("name", "Deployment", "blue")),
         )
         answer = await self.push_screen_wait(asked)
         if not answer:
             return
         await self._switch("endpoints")
         name = answer["endpoint"]
-        done = await self.attempt(lambda: deploy.deploy(self.workspace, model.reference, name, answer["name"]))
+        done = await self.attempt(deploy.deploy(self.workspace, model.reference, name, answer["name"]))
         if done is not None:
             self.notify(f"{name} serves {model.reference}; enter on it tests it with a picture.", markup=False)
 
@@ -291,7 +312,7 @@ class FootplateApp(App[None]):
 
         text = f"Its files are gone for good; the job that made it stays.\nWorkspace {self.workspace_name}."
         if await self.push_screen_wait(ConfirmDialog(f"Delete model {model.reference}?", text, "Delete")):
-            await self.attempt(lambda: self.workspace.delete_model(model.reference))
+            await self.attempt(self.workspace.delete_model(model.reference))
 
     @work(group="ask")
     async def delete_endpoint(self, endpoint: Endpoint) -> None:
@@ -306,10 +327,21 @@ class FootplateApp(App[None]):
         if await self.push_screen_wait(
             ConfirmDialog(f"Delete endpoint {endpoint.name}?", text, "Delete", endpoint.name)
         ):
-            await self.attempt(lambda: self.workspace.delete_endpoint(endpoint.name))
+            await self.attempt(self.workspace.delete_endpoint(endpoint.name))
 
+    @work(group="demo")
     async def run_demo(self) -> None:
         """The whole line: start the training, show its log, and open the invoke panel on the prediction when it serves."""
+        if self._demo_runs:
+            self.notify("The demo is under way; its job is in the list (1).", markup=False)
+            return
+        self._demo_runs = True
+        try:
+            await self.attempt(self._demo())
+        finally:
+            self._demo_runs = False
+
+    async def _demo(self) -> None:
         from footplate.operations import demo, follow
         from footplate.screens.invoke import InvokeScreen
         from footplate.screens.job import JobScreen
@@ -320,17 +352,14 @@ class FootplateApp(App[None]):
         job = await follow.wait(self.workspace, job.name)
         progress = demo.Progress(stage=lambda text: self.notify(text, title="demo", markup=False, timeout=4))
         result = await demo.finish(self.workspace, job, progress, began)
+        endpoint = await self.workspace.endpoint(result.endpoint)
+        if isinstance(self.screen, JobScreen) and self.screen.job_name == job.name:
+            await self._switch("invoke")
+            if isinstance(self.screen, InvokeScreen):
+                self.screen.show_asked(endpoint, Path(result.picture), result.prediction)
+                return
         seen = f"{result.endpoint} says {result.label} {result.probability:.1%} of {result.truth}/{Path(result.picture).name}."
-        if not isinstance(self.screen, JobScreen) or self.screen.job_name != job.name:
-            self.notify(f"{seen} 6 opens the invoke panel.", title="demo", markup=False, timeout=10)
-            return
-        self.invoke_target = result.endpoint
-        await self._switch("invoke")
-        if isinstance(self.screen, InvokeScreen):
-            self.screen.wanted = result.endpoint
-            self.screen.choose(Path(result.picture))
-            self.screen.load()
-            self.screen.action_send()
+        self.notify(f"{seen} 6 opens the invoke panel.", title="demo", markup=False, timeout=10)
 
     def action_help(self) -> None:
         """Explain the keys of this screen and of what has focus."""
@@ -344,7 +373,7 @@ class FootplateApp(App[None]):
         """The palette: every action of this screen and of the app, with its key and its command twin."""
         if isinstance(screen, ConsoleScreen):
             for action in (*actions(screen.where), *actions("app")):
-                if action.id in ("command_palette", "help"):
+                if action.id in ("command_palette", "help") or (action.changes and self.read_only):
                     continue
                 twin = f" · {action.command}" if action.command else ""
                 scope = "" if action in actions("app") else "screen."

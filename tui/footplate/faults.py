@@ -10,6 +10,11 @@ from pathlib import Path
 from footplate import paths
 
 
+def unforeseen(error: BaseException) -> str:
+    """Record a fault that nobody foresaw, and return the sentence for it."""
+    return f"footplate met a fault it did not foresee: {error!r}. The traceback is in {record(error)}."
+
+
 def record(error: BaseException) -> Path:
     """Append a traceback to the log file and return the file's path; a temporary file where the home cannot be written."""
     text = f"{datetime.now(UTC).isoformat()}\n{''.join(traceback.format_exception(error))}\n"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, TypeVar
@@ -26,12 +27,13 @@ class ServingSettings:
     """How endpoints on this machine are served; environment names `FOOTPLATE_SERVING_<KEY>`."""
 
     python: str = ""
-    """The Python with azureml-inference-server-http; empty: the same as for jobs."""
+    """The Python with azureml-inference-server-http; empty: the first of `local.python`, the console's own and the
+    `python` on PATH that has it."""
 
 
 @dataclass(frozen=True)
 class WorkspaceSettings:
-    """One `[workspaces.NAME]` table."""
+    """What every `[workspaces.NAME]` table may say."""
 
     name: str
     kind: str = "local"
@@ -46,17 +48,24 @@ class Settings:
     """Which workspace the console opens; `FOOTPLATE_WORKSPACE`."""
     local: LocalSettings = field(default_factory=LocalSettings)
     serving: ServingSettings = field(default_factory=ServingSettings)
-    workspaces: tuple[WorkspaceSettings, ...] = ()
+    workspaces: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    """The tables `[workspaces.NAME]` as they stand in the file; read only for the workspace that is opened."""
+    file: Path = field(default_factory=paths.config_file)
 
     def find(self, name: str) -> WorkspaceSettings:
-        """The named workspace; `local` is always there. Raises Invalid with the known names."""
-        for workspace in self.workspaces:
-            if workspace.name == name:
-                return workspace
-        if name == "local":
-            return WorkspaceSettings(name="local")
-        known = ", ".join(["local", *(w.name for w in self.workspaces)])
-        raise Invalid(f"There is no workspace {name!r} in the settings.", f"Known: {known}.")
+        """The named workspace; `local` is always there. Raises Invalid with the known names, or for a key of its table.
+
+        Keys that only another kind than `local` has are left to that kind.
+        """
+        if name not in self.workspaces and name != "local":
+            known = ", ".join(dict.fromkeys(["local", *self.workspaces]))
+            raise Invalid(f"There is no workspace {name!r} in the settings.", f"Known: {known}.")
+        where, shared = f"workspaces.{name}", ("kind", "read_only")
+        table = self.workspaces.get(name, {})
+        if table.get("kind", "local") == "local":
+            _refuse_unknown(table, shared, self.file, where)
+        known_keys = {key: value for key, value in table.items() if key in shared}
+        return _section(WorkspaceSettings, {**known_keys, "name": name}, self.file, where)
 
 
 def load(path: Path | None = None) -> Settings:
@@ -65,25 +74,40 @@ def load(path: Path | None = None) -> Settings:
     Raises Invalid naming the file and the key when a value has the wrong type or a key is unknown.
     """
     path = path or paths.config_file()
-    raw: dict[str, Any] = {}
-    if path.is_file():
-        import tomllib  # seldom needed, and not free at start-up
-
-        try:
-            raw = tomllib.loads(path.read_text(encoding="utf-8"))
-        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-            raise Invalid(f"The settings file {path} is not TOML: {error}.", "Mend or remove it.") from error
-    workspaces = _table(raw.pop("workspaces", {}), path, "workspaces")
-    local = _section(LocalSettings, raw.pop("local", {}), path, "local")
-    serving = _section(ServingSettings, raw.pop("serving", {}), path, "serving")
-    workspace = os.environ.get("FOOTPLATE_WORKSPACE", raw.pop("workspace", "local"))
-    if raw:
-        raise Invalid(f"{path}: unknown key {next(iter(raw))!r}.", "Known: workspace, workspaces, local, serving.")
-    named = tuple(
-        _section(WorkspaceSettings, {**_table(table, path, f"workspaces.{name}"), "name": name}, path, name)
-        for name, table in workspaces.items()
+    raw = _read(path)
+    _refuse_unknown(raw, ("workspace", "workspaces", "local", "serving"), path)
+    workspace = os.environ.get("FOOTPLATE_WORKSPACE") or raw.get("workspace", "local")
+    if not isinstance(workspace, str):
+        raise Invalid(f"{path}: workspace must be text in quotes, not {workspace!r}.", "Mend the settings file.")
+    tables = _table(raw.get("workspaces", {}), path, "workspaces")
+    return Settings(
+        workspace=workspace,
+        local=_section(LocalSettings, raw.get("local", {}), path, "local", "FOOTPLATE_LOCAL_"),
+        serving=_section(ServingSettings, raw.get("serving", {}), path, "serving", "FOOTPLATE_SERVING_"),
+        workspaces={name: _table(table, path, f"workspaces.{name}") for name, table in tables.items()},
+        file=path,
     )
-    return Settings(workspace=str(workspace), local=local, serving=serving, workspaces=named)
+
+
+def _read(path: Path) -> dict[str, Any]:
+    """The file's content, empty where there is no file."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        return {}
+    except UnicodeDecodeError as error:
+        raise Invalid(f"The settings file {path} is not UTF-8: {error}.", "Mend or remove it.") from error
+    except OSError as error:
+        raise Invalid(
+            f"The settings file {path} cannot be read: {error.strerror}.",
+            "Mend its permissions, or name another file in FOOTPLATE_CONFIG.",
+        ) from error
+    import tomllib  # seldom needed, and not free at start-up
+
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise Invalid(f"The settings file {path} is not TOML: {error}.", "Mend or remove it.") from error
 
 
 def _table(value: object, path: Path, where: str) -> dict[str, Any]:
@@ -92,21 +116,22 @@ def _table(value: object, path: Path, where: str) -> dict[str, Any]:
     return value
 
 
-def _section(kind: type[T], value: object, path: Path, where: str) -> T:
-    table = _table(value, path, where)
-    known = {f.name: f for f in fields(kind)}  # type: ignore[arg-type]  # always one of the dataclasses above
-    for key, given in table.items():
+def _refuse_unknown(table: Mapping[str, Any], known: tuple[str, ...], path: Path, where: str = "") -> None:
+    for key in table:
         if key not in known:
-            raise Invalid(f"{path}: unknown key {where}.{key}.", f"Known: {', '.join(known)}.")
-        wanted = bool if known[key].type == "bool" else str
+            raise Invalid(f"{path}: unknown key {f'{where}.{key}' if where else key}.", f"Known: {', '.join(known)}.")
+
+
+def _section(kind: type[T], value: object, path: Path, where: str, variables: str = "") -> T:
+    """A table as a dataclass; an environment variable of the prefix `variables` goes before the file."""
+    table = dict(_table(value, path, where))
+    types = {f.name: f.type for f in fields(kind)}  # type: ignore[arg-type]  # always one of the dataclasses above
+    _refuse_unknown(table, tuple(types), path, where)
+    for key, given in table.items():
+        wanted, called = (bool, "true or false") if types[key] == "bool" else (str, "text in quotes")
         if not isinstance(given, wanted):
-            raise Invalid(
-                f"{path}: {where}.{key} must be a {wanted.__name__}, not {given!r}.", "Mend the settings file."
-            )
-    for key in known:
-        if (from_environment := os.environ.get(f"FOOTPLATE_{where.upper()}_{key.upper()}")) is not None and where in (
-            "local",
-            "serving",
-        ):
+            raise Invalid(f"{path}: {where}.{key} must be {called}, not {given!r}.", "Mend the settings file.")
+    for key in types:
+        if variables and (from_environment := os.environ.get(f"{variables}{key.upper()}")) is not None:
             table[key] = from_environment
     return kind(**table)

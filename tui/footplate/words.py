@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from datetime import UTC, datetime
 
 
@@ -39,7 +40,13 @@ def size(count: float) -> str:
 
 def number(value: float) -> str:
     """A metric's value in at most six characters where that loses nothing an operator looks at."""
-    if value != value or value in (float("inf"), float("-inf")):
+    try:
+        value = float(value)
+    except OverflowError:  # a whole number beyond what a float holds
+        from decimal import Decimal  # seldom needed, and not free at start-up
+
+        return f"{Decimal(value):.3g}"
+    if not math.isfinite(value):
         return str(value)
     if value == int(value) and abs(value) < 1e6:
         return str(int(value))

@@ -34,6 +34,7 @@ class Result:
     deployment: str
     picture: str
     truth: str
+    prediction: invoking.Prediction
     label: str
     probability: float
     seconds: float
@@ -76,8 +77,8 @@ async def run(workspace: Workspace, progress: Progress) -> Result:
     progress.stage("submitting a training on two processes")
     job = await start(workspace)
     progress.stage(f"training: job {job.name}")
-    job = await follow.copy_log(workspace, job.name, progress.log, follow=True, seen=progress.job)
-    return await finish(workspace, job, progress, began)
+    copied = await follow.copy_log(workspace, job.name, progress.log, follow=True, seen=progress.job)
+    return await finish(workspace, copied.job, progress, began)
 
 
 async def finish(workspace: Workspace, job: Job, progress: Progress, began: float) -> Result:
@@ -115,6 +116,7 @@ async def finish(workspace: Workspace, job: Job, progress: Progress, began: floa
         deployment=deployment.name,
         picture=str(picture),
         truth=picture.parent.name,
+        prediction=prediction,
         label=prediction.label,
         probability=prediction.probability,
         seconds=time.monotonic() - began,
@@ -122,7 +124,10 @@ async def finish(workspace: Workspace, job: Job, progress: Progress, began: floa
 
 
 async def clean(workspace: Workspace) -> dict[str, list[str]]:
-    """Remove the endpoints, models and jobs that demos left; running jobs are cancelled first. Returns their names."""
+    """Remove the endpoints, models and jobs that demos left, and run none; running jobs are cancelled first.
+
+    Returns what was removed by kind, with empty lists where nothing was left.
+    """
     removed: dict[str, list[str]] = {"endpoints": [], "models": [], "jobs": []}
     for endpoint in await workspace.endpoints():
         if endpoint.description == DESCRIPTION:

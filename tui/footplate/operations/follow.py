@@ -4,11 +4,20 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 from footplate.workspace import Job, LogFile, NotFound, Workspace
 
 POLL_SECONDS = 0.25
 _CHUNK = 1 << 18
+
+
+@dataclass(frozen=True)
+class Copied:
+    """What `copy_log` did: the job as it was last seen, and the file it read, None where there was none."""
+
+    job: Job
+    file: str | None
 
 
 async def wait(workspace: Workspace, name: str, seen: Callable[[Job], None] | None = None) -> Job:
@@ -47,27 +56,30 @@ async def copy_log(
     *,
     follow: bool = False,
     seen: Callable[[Job], None] | None = None,
-) -> Job:
+) -> Copied:
     """Write a log file's bytes from the first on; with `follow`, until the job has ended. No byte is lost or repeated.
 
-    `path` None is the first user log. `seen` gets the job at each look. Returns the job as it was last seen.
+    `path` None is the first user log, once there is one; `seen` gets the job at each look. Raises NotFound for a path
+    that the job does not have, with `follow` only when it has ended without it.
     """
-    offset = 0
+    offset, chosen = 0, None
     while True:
         job = await workspace.job(name)  # before the read: what an ended job wrote is all there
         if seen:
             seen(job)
         going_on = follow and job.active
-        try:
-            file = await log_file(workspace, name, path)
-        except NotFound:
-            if not going_on:  # else the file may still come
-                raise
-            file = None
-        if file is not None:
-            while chunk := (await workspace.read_log(name, file.path, offset, _CHUNK)).data:
+        if chosen is None:
+            try:
+                file = await log_file(workspace, name, path)
+            except NotFound:
+                if not going_on:  # else the file may still come
+                    raise
+                file = None
+            chosen = file.path if file else None
+        if chosen is not None:
+            while chunk := (await workspace.read_log(name, chosen, offset, _CHUNK)).data:
                 write(chunk)
                 offset += len(chunk)
         if not going_on:
-            return job
+            return Copied(job, chosen)
         await asyncio.sleep(POLL_SECONDS)

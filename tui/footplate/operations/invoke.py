@@ -15,6 +15,8 @@ from footplate.operations import pictures
 from footplate.workspace import Answer, Deployment, Endpoint, Invalid, NotFound, Workspace
 
 FORMATS = ("auto", "image", "tensor")
+_EXIT_CODES = {401: 4, 403: 4, 408: 3, 429: 3, 503: 3}
+"""What a command ends with for an answer's status: not allowed, or try again; for any other error it is 1."""
 _SEND_WHOLE = 1 << 20
 """Up to this many bytes `auto` sends the picture's file as it is; above, the picture as the model's own first step makes it."""
 
@@ -54,6 +56,11 @@ class Prediction:
     raw: bytes
     error: str | None = None
     model_ms: float | None = None
+
+    @property
+    def exit_code(self) -> int:
+        """What a command ends with: 0, 4 where the key was refused, 3 where trying again may help, else 1."""
+        return _EXIT_CODES.get(self.status, 1) if self.error else 0
 
     def document(self) -> dict[str, Any]:
         """What `invoke --json` prints."""
@@ -100,9 +107,18 @@ async def preprocessing(workspace: Workspace, endpoint: Endpoint, deployment: st
 
 
 def prepare(path: Path, spec: Mapping[str, Any] | None, form: str = "auto") -> Request:
-    """Make the request from a picture file. Raises Invalid, before anything is sent, for what is no picture."""
+    """Make the request from a picture file. Raises Invalid, before anything is sent, for what is no readable picture."""
     if form not in FORMATS:
         raise Invalid(f"There is no request format {form!r}.", f"Known: {', '.join(FORMATS)}.")
+    try:
+        return _prepare(path, spec, form)
+    except OSError as error:
+        raise Invalid(
+            f"The picture {path} cannot be read: {error.strerror}.", "Mend its permissions, or give another."
+        ) from error
+
+
+def _prepare(path: Path, spec: Mapping[str, Any] | None, form: str) -> Request:
     started = time.perf_counter()
     whole = path.read_bytes() if form == "auto" and path.is_file() and path.stat().st_size <= _SEND_WHOLE else b""
     if form == "tensor":
@@ -125,8 +141,19 @@ async def invoke(
     workspace: Workspace, endpoint: str, path: Path, deployment: str | None = None, form: str = "auto"
 ) -> Prediction:
     """Test an endpoint with one picture: look up what its model wants, prepare, send, explain."""
-    found = await workspace.endpoint(endpoint)
-    spec = await preprocessing(workspace, found, deployment)
+    spec = await preprocessing(workspace, await workspace.endpoint(endpoint), deployment)
+    return await ask(workspace, endpoint, path, spec, deployment, form)
+
+
+async def ask(
+    workspace: Workspace,
+    endpoint: str,
+    path: Path,
+    spec: Mapping[str, Any] | None,
+    deployment: str | None = None,
+    form: str = "auto",
+) -> Prediction:
+    """Test an endpoint with one picture, where the preprocessing its model declares is known already."""
     request = await asyncio.to_thread(prepare, path, spec, form)
     return await send(workspace, endpoint, request, deployment)
 
@@ -136,7 +163,7 @@ def explain(endpoint: str, request: Request, answer: Answer) -> Prediction:
     parsed: Any = None
     try:
         parsed = json.loads(answer.body)
-    except ValueError:
+    except (ValueError, RecursionError):  # the latter for lists in lists without end
         error: str | None = "The answer is not JSON; see the raw answer."
     else:
         error = None
@@ -162,7 +189,7 @@ def explain(endpoint: str, request: Request, answer: Answer) -> Prediction:
         request_seconds=answer.seconds,
         raw=answer.body,
         error=error,
-        model_ms=float(model_ms) if isinstance(model_ms, int | float) else None,
+        model_ms=_number(model_ms),
     )
 
 
@@ -173,14 +200,23 @@ def _scores(parsed: Any) -> tuple[Score, ...]:
     found = []
     if isinstance(listed, list):
         for item in listed:
-            if isinstance(item, Mapping) and isinstance(item.get("probability"), int | float):
-                found.append(Score(clean(str(item.get("label"))), float(item["probability"])))
+            probability = _number(item.get("probability")) if isinstance(item, Mapping) else None
+            if probability is not None:
+                found.append(Score(clean(str(item.get("label"))), probability))
     if not found and "label" in parsed:  # Microsoft's score.py gives label and probability, the latter as text
         try:
             found.append(Score(clean(str(parsed["label"])), float(parsed.get("probability", "nan"))))
         except (TypeError, ValueError):
             return ()
     return tuple(sorted(found, key=lambda score: -score.probability))
+
+
+def _number(value: Any) -> float | None:
+    """A number of an answer; None for what is none, and for a whole number beyond what a float holds."""
+    try:
+        return float(value) if isinstance(value, int | float) else None
+    except OverflowError:
+        return None
 
 
 def _failure(answer: Answer, parsed: Any) -> str:

@@ -16,12 +16,12 @@ from footplate.workspace import Invalid
 
 def templates() -> list[Path]:
     """The job files offered in the launch list: footplate's own, then those of `./jobs` where the console was started."""
-    folders = {paths.asset("jobs").resolve(), (Path.cwd() / "jobs").resolve()}
-    return [file for folder in sorted(folders) for file in sorted(folder.glob("*.yml"))]
+    folders = dict.fromkeys((paths.asset("jobs").resolve(), (Path.cwd() / "jobs").resolve()))
+    return [file for folder in folders for file in sorted((*folder.glob("*.yml"), *folder.glob("*.yaml")))]
 
 
 def find(file: str) -> Path:
-    """The job file that a command names: a path, or the bare name of a template as in `train-distributed.yml`."""
+    """The job file that a command names: a path, or the bare name of a template, with or without its ending."""
     path = Path(file)
     if not path.exists() and path.parent == Path():
         for template in templates():

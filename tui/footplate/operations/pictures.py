@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 
 _lock = threading.Lock()
 
+SUFFIXES = frozenset({".jpg", ".jpeg", ".png", ".webp", ".gif", ".bmp", ".tif", ".tiff"})
+"""How picture files are named."""
+
 
 @dataclass(frozen=True)
 class Look:
@@ -115,3 +118,8 @@ def _as_invalid() -> Iterator[None]:
         yield
     except (pictures.BadPicture, preprocessing.BadPreprocessing, preprocessing.PictureDoesNotFit) as fault:
         raise Invalid(str(fault)) from fault
+
+
+def pictures_of(folder: Path) -> list[Path]:
+    """The picture files of a folder, in order. Raises OSError where it cannot be listed."""
+    return sorted(path for path in folder.iterdir() if path.suffix.lower() in SUFFIXES)

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Coroutine
-from typing import TYPE_CHECKING, Any, ClassVar, cast
+from collections.abc import Callable, Coroutine
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, cast
 
+from textual import work
 from textual.binding import Binding, BindingType
+from textual.css.query import NoMatches
 from textual.screen import Screen
 
+from footplate import paths
 from footplate.actions import actions
-from footplate.faults import record
+from footplate.faults import record, unforeseen
 from footplate.widgets.chrome import KeyLine, TopLine
 from footplate.workspace import Workspace, WorkspaceError
 
 if TYPE_CHECKING:
     from footplate.app import FootplateApp
+
+T = TypeVar("T")
 
 
 def bindings(where: str) -> list[BindingType]:
@@ -30,6 +35,11 @@ class ConsoleScreen(Screen[None]):
     DEFAULT_CSS = """
     ConsoleScreen { layout: vertical; }
     """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._looking = False
+        self._last_fault = ""
 
     @property
     def console(self) -> FootplateApp:
@@ -62,20 +72,57 @@ class ConsoleScreen(Screen[None]):
         """Show the crumbs again after they changed."""
         self.query_one(TopLine).crumbs = (self.console.workspace_name, *self.crumbs())
 
-    async def guarded(self, work: Coroutine[Any, Any, Any]) -> Any:
-        """Await workspace work; a fault becomes a notice. Returns None after a fault."""
+    # Looking at the workspace, again and again
+
+    async def look(self) -> None:
+        """Ask the workspace and show what it says; screens that stay up to date give this."""
+
+    def say_fault(self, sentence: str) -> None:
+        """Show, in the screen's own line, why `look` could not; what was shown before stays."""
+
+    def poll(self) -> None:
+        """Look, unless a look is under way or another screen is in sight: a slow workspace is asked again when it answered."""
+        if self.is_current and not self._looking:
+            self._looking = True
+            self._look_once()
+
+    @work(group="look")
+    async def _look_once(self) -> None:
+        try:
+            await self.look()
+            self._last_fault = ""
+        except WorkspaceError as error:
+            self.say_fault(str(error))
+        except NoMatches:
+            if self.query(KeyLine):  # else the screen is being taken down, and nobody misses what it would have shown
+                raise
+        except Exception as error:  # noqa: BLE001  the last line before the user: a sentence, the traceback in the log
+            if repr(error) != self._last_fault:  # a fault that comes back each second is written down once
+                self._last_fault = repr(error)
+                record(error)
+            self.say_fault(
+                f"footplate met a fault it did not foresee: {error!r}. The traceback is in {paths.console_log()}."
+            )
+        finally:
+            self._looking = False
+
+    # Acts
+
+    async def guarded(self, work: Coroutine[Any, Any, T], say: Callable[[str], object] | None = None) -> T | None:
+        """Await workspace work; a fault becomes a notice, or goes to `say`. Returns None after a fault."""
         try:
             return await work
         except WorkspaceError as error:
-            self.console.tell_fault(error)
+            if say is None:
+                self.console.tell_fault(error)
+            else:
+                say(str(error))
         except Exception as error:  # noqa: BLE001  the last line before the user: a sentence, the traceback in the log
-            file = record(error)
-            self.console.notify(
-                f"footplate met a fault it did not foresee: {error!r}. The traceback is in {file}.",
-                severity="error",
-                markup=False,
-                timeout=12,
-            )
+            sentence = unforeseen(error)
+            if say is None:
+                self.console.notify(sentence, severity="error", markup=False, timeout=12)
+            else:
+                say(sentence)
         return None
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:

@@ -105,7 +105,7 @@ class EndpointsScreen(ListScreen):
         """Start a stopped endpoint."""
         if (endpoint := self.current()) and endpoint.state == "Stopped":
             await self.guarded(self.workspace.start_endpoint(endpoint.name))
-            self.reload()
+            self.poll()
 
     @work(exclusive=True, group="log")
     async def action_server_log(self) -> None:

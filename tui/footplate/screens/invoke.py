@@ -26,8 +26,6 @@ from footplate.workspace import Endpoint, WorkspaceError
 if TYPE_CHECKING:
     from footplate.operations.pictures import Look
 
-_SUFFIXES = {".jpg", ".jpeg", ".png", ".webp", ".gif", ".bmp", ".tif", ".tiff"}
-
 
 class InvokeScreen(ConsoleScreen):
     """Pick a picture, see it beside what the model sees, send it, see bars for every class."""
@@ -53,6 +51,7 @@ class InvokeScreen(ConsoleScreen):
         self.endpoint: Endpoint | None = None
         self._endpoints: tuple[Endpoint, ...] = ()
         self._picture: Path | None = None
+        self._usable = False  # whether the picture could be opened
         self._history: list[str] = []
         self._prediction: invoking.Prediction | None = None
 
@@ -83,27 +82,53 @@ class InvokeScreen(ConsoleScreen):
         path.cursor_blink = False
         self.query_one("#original", Picture).can_focus = True
         self.query_one("#original", Picture).focus()
-        self.load()
+        self.set_interval(2.0, self.poll)
+        self.poll()
 
     def on_screen_resume(self) -> None:
         """Endpoints may have come or gone."""
-        self.load()
+        if self.is_mounted:
+            self.poll()
 
-    @work(exclusive=True, group="endpoints")
-    async def load(self) -> None:
-        """Look up the endpoints; without a choice take the first that serves."""
-        found = await self.guarded(self.workspace.endpoints())
-        if found is None:
+    def aim(self, endpoint: str) -> None:
+        """Ask this endpoint from now on."""
+        if endpoint != self.wanted:
+            self.wanted = endpoint
+            self.endpoint = None
+        self.poll()
+
+    def show_asked(self, endpoint: Endpoint, path: Path, prediction: invoking.Prediction) -> None:
+        """Show a picture and an answer that were had elsewhere."""
+        self.wanted = endpoint.name
+        self.endpoint = endpoint
+        self._show_target()
+        self.choose(path)
+        self.show_prediction(path, prediction)
+
+    async def look(self) -> None:
+        """Look up the endpoints; without a choice take the first that serves, and stay with it."""
+        found = list(await self.workspace.endpoints())
+        first = None if self._picture else await self._sample_picture()
+        if not self.is_attached:
             return
         self._endpoints = tuple(found)
-        serving = [e for e in found if e.state == "Succeeded"] or list(found)
-        self.endpoint = next((e for e in found if e.name == self.wanted), serving[0] if serving else None)
+        before = self.endpoint
+        if self.wanted is None and found:
+            self.wanted = next((e for e in found if e.state == "Succeeded"), found[0]).name
+        self.endpoint = next((e for e in found if e.name == self.wanted), None)
         self._show_target()
-        if self._picture is None and self.endpoint is not None:
-            folder = await self._sample_folder()
-            first = next(iter(sorted(folder.glob("*/*"))), None) if folder else None
-            if first is not None:
-                self.choose(first)
+        if self._picture is None and first is not None and self.endpoint is not None:
+            self.choose(first)
+        elif self._picture is not None and _model_of(before) != _model_of(self.endpoint):
+            self.choose(self._picture)  # another model sees another picture, and the old answer is not its own
+
+    def say_fault(self, sentence: str) -> None:
+        """Beside the endpoint's name; picture and answer stay."""
+        self.query_one("#target", Static).update(Content.styled(clean(sentence), "$text-error"))
+
+    async def _sample_picture(self) -> Path | None:
+        folder = await self._sample_folder()
+        return await asyncio.to_thread(lambda: next(iter(sorted(folder.glob("*/*"))), None)) if folder else None
 
     async def _sample_folder(self) -> Path | None:
         """The sample pictures that were not trained on, where they were drawn."""
@@ -117,7 +142,9 @@ class InvokeScreen(ConsoleScreen):
         self.set_crumbs()
         target = self.query_one("#target", Static)
         if self.endpoint is None:
-            target.update(Content.styled("No endpoint yet. d on a model (3) deploys it.", "$text-warning"))
+            gone = f"There is no endpoint {self.wanted} any more." if self.wanted else "No endpoint yet."
+            act = "e goes to the next one." if self._endpoints else "d on a model (3) deploys it."
+            target.update(Content.styled(f"{gone} {act}", "$text-warning"))
             return
         more = f"   e: next of {len(self._endpoints)} endpoints" if len(self._endpoints) > 1 else ""
         state = "" if self.endpoint.state == "Succeeded" else f"{self.endpoint.state}   "
@@ -140,23 +167,26 @@ class InvokeScreen(ConsoleScreen):
         self._prediction = None
         self.query_one(Bars).show([])
         self._say(Content.styled("s sends it", "$text-muted"))
-        self.look(path)
+        self._look_at(path)
 
-    @work(exclusive=True, group="look")
-    async def look(self, path: Path) -> None:
+    @work(exclusive=True, group="picture")
+    async def _look_at(self, path: Path) -> None:
         """Decode and preprocess off the loop."""
-        try:
-            spec = await invoking.preprocessing(self.workspace, self.endpoint, None) if self.endpoint else None
-            found = await asyncio.to_thread(pictures.look, path, spec)
-        except WorkspaceError as error:
-            for which in ("#original", "#seen"):
-                self.query_one(which, Picture).show(None)
-            self.query_one("#original-caption", Static).update(Content(clean(path.name)))
-            self.query_one("#seen-caption", Static).update(Content("nothing"))
-            self._picture = None
-            self._say(Content.styled(clean(str(error)), "$text-error"))
+        found = await self.guarded(self._prepared(path), self._say_error)
+        if path != self._picture or not self.query("#original"):
             return
-        self._show_look(path, found)
+        self._usable = found is not None
+        if found is not None:
+            self._show_look(path, found)
+            return
+        for which in ("#original", "#seen"):
+            self.query_one(which, Picture).show(None)
+        self.query_one("#original-caption", Static).update(Content(clean(path.name)))
+        self.query_one("#seen-caption", Static).update(Content("nothing"))
+
+    async def _prepared(self, path: Path) -> Look:
+        spec = await invoking.preprocessing(self.workspace, self.endpoint, None) if self.endpoint else None
+        return await asyncio.to_thread(pictures.look, path, spec)
 
     def _show_look(self, path: Path, look: Look) -> None:
         self.query_one("#original", Picture).show(look.original)
@@ -188,11 +218,10 @@ class InvokeScreen(ConsoleScreen):
     @work(exclusive=True, group="pick")
     async def action_pick(self) -> None:
         """Pick a picture from a list of files."""
-        from textual_fspicker import FileOpen, Filters
+        from footplate.screens.picker import PictureOpen
 
         start = self._picture.parent if self._picture else await self._sample_folder() or Path.cwd()
-        kinds = Filters(("Pictures", lambda p: p.suffix.lower() in _SUFFIXES), ("All", lambda _: True))
-        chosen = await self.app.push_screen_wait(FileOpen(str(start), title="Pick a picture", filters=kinds))
+        chosen = await self.app.push_screen_wait(PictureOpen(start))
         if chosen is not None:
             self.choose(Path(chosen))
 
@@ -208,37 +237,31 @@ class InvokeScreen(ConsoleScreen):
     async def _step(self, step: int) -> None:
         if self._picture is None:
             return
-        beside = await self.guarded(asyncio.to_thread(_pictures_of, self._picture.parent))
+        beside = await self.guarded(asyncio.to_thread(pictures.pictures_of, self._picture.parent))
         if beside and self._picture in beside:
             self.choose(beside[(beside.index(self._picture) + step) % len(beside)])
 
     def action_next_endpoint(self) -> None:
         """Ask another endpoint."""
-        if self._endpoints and self.endpoint:
-            names = [e.name for e in self._endpoints]
-            self.wanted = names[(names.index(self.endpoint.name) + 1) % len(names)]
-            self.load()
-            if self._picture:
-                self.choose(self._picture)
+        names = [e.name for e in self._endpoints]
+        if names:
+            self.aim(names[(names.index(self.wanted) + 1) % len(names)] if self.wanted in names else names[0])
 
     # The answer
 
     @work(exclusive=True, group="send")
     async def action_send(self) -> None:
         """Send the picture and show the answer."""
-        if self.endpoint is None or self._picture is None:
+        endpoint, path = self.endpoint, self._picture
+        if endpoint is None or path is None or not self._usable:
             self._say(
-                Content.styled("Nothing to send: pick a picture with o, deploy a model with d in 3.", "$text-warning")
+                Content.styled("Nothing to send: o picks a picture; d on a model (3) deploys it.", "$text-warning")
             )
             return
-        path = self._picture
         self._say(Content.styled("asking …", "$text-muted"))
-        try:
-            prediction = await invoking.invoke(self.workspace, self.endpoint.name, path)
-        except WorkspaceError as error:
-            self._say(Content.styled(clean(str(error)), "$text-error"))
-            return
-        self.show_prediction(path, prediction)
+        prediction = await self.guarded(invoking.invoke(self.workspace, endpoint.name, path), self._say_error)
+        if prediction is not None and path == self._picture and self.wanted == endpoint.name and self.query("#bars"):
+            self.show_prediction(path, prediction)
 
     def show_prediction(self, path: Path, prediction: invoking.Prediction) -> None:
         """Bars, who answered, how long it took, and the pictures asked about before."""
@@ -263,6 +286,10 @@ class InvokeScreen(ConsoleScreen):
             lines.append(Content.styled(clean("history  " + " · ".join(self._history[1:4])), "$text-muted"))
         self._say(Content("\n").join(lines))
 
+    def _say_error(self, sentence: str) -> None:
+        if self.query("#said"):
+            self._say(Content.styled(clean(sentence), "$text-error"))
+
     def _say(self, text: Content) -> None:
         self.query_one("#said", Static).update(text)
 
@@ -279,5 +306,9 @@ class InvokeScreen(ConsoleScreen):
         self.app.push_screen(TextDialog(f"Raw answer of {self._prediction.endpoint}", raw))
 
 
-def _pictures_of(folder: Path) -> list[Path]:
-    return sorted(path for path in folder.iterdir() if path.suffix.lower() in _SUFFIXES)
+def _model_of(endpoint: Endpoint | None) -> tuple[str, str] | None:
+    """Which endpoint and model answer: what the look of a picture depends on."""
+    if endpoint is None:
+        return None
+    answering = invoking.answering(endpoint, None)
+    return endpoint.name, answering.model if answering else ""

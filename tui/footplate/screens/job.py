@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 
-from textual import on, work
+from textual import on
 from textual.app import ComposeResult
 from textual.containers import Horizontal, Vertical, VerticalScroll
 from textual.content import Content
@@ -55,6 +55,7 @@ class JobScreen(ConsoleScreen):
         self.job_name = name
         self.tab = tab
         self.job: Job | None = None
+        self._done = False
         self._files: Sequence[LogFile] = ()
         self._file: LogFile | None = None
         self._chosen = False  # until the first user log is there, or the operator chose a file
@@ -99,8 +100,8 @@ class JobScreen(ConsoleScreen):
         for reactive in ("follow", "new_lines", "total_lines", "size_bytes", "match_info"):
             self.watch(log, reactive, self._show_log_state, init=False)
         self.show_tab(self.tab)
-        self.reload()
-        self.set_interval(1.0, self.reload)
+        self.poll()
+        self.set_interval(1.0, self.poll)
 
     def on_resize(self) -> None:
         """The list of files needs room beside the log."""
@@ -108,22 +109,26 @@ class JobScreen(ConsoleScreen):
 
     # Data
 
-    @work(exclusive=True, group="job")
-    async def reload(self) -> None:
+    async def look(self) -> None:
         """Look at the job, its files and its metrics; nothing more once it has ended and was seen so."""
-        if not self.is_current or (self.job is not None and not self.job.active and self._files):
+        if self._done:
             return
-        job = await self.guarded(self.workspace.job(self.job_name))
-        if job is None:
+        job = await self.workspace.job(self.job_name)
+        files = await self.workspace.log_files(self.job_name)
+        metrics = await self.workspace.metrics(self.job_name)
+        if not self.is_attached:
             return
-        files = await self.guarded(self.workspace.log_files(self.job_name)) or ()
-        metrics = await self.guarded(self.workspace.metrics(self.job_name)) or {}
+        self.job = job
+        self._done = not job.active
         if metrics != self._metrics:
             self._metrics = metrics
             await self._show_metrics()
-        self.job = job
         self._show_files(files)
         self._show_job(job)
+
+    def say_fault(self, sentence: str) -> None:
+        """In the line of facts; log and charts stay."""
+        self.query_one("#facts", Static).update(Content.styled(clean(sentence), "$text-error"))
 
     def _show_job(self, job: Job) -> None:
         cell = status_cell(job.status)
@@ -275,7 +280,7 @@ class JobScreen(ConsoleScreen):
     def action_cancel(self) -> None:
         """Cancel this job, after asking."""
         if self.job and self.job.active:
-            self.console.cancel_job(self.job)
+            self.console.cancel_jobs([self.job])
 
     def action_register(self) -> None:
         """Register the model that this job wrote."""

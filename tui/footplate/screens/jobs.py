@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import ClassVar
 
-from textual import work
 from textual.content import Content
 
 from footplate import words
@@ -43,6 +42,7 @@ class JobsScreen(ListScreen):
 
     where = "jobs"
     BINDINGS = bindings("jobs")
+    marking = True
     columns: ClassVar[tuple[Column, ...]] = (
         Column("name", "NAME", None, minimum=20, priority=100),
         Column("status", "STATUS", 14, priority=99),
@@ -158,16 +158,20 @@ class JobsScreen(ListScreen):
             self.console.open_job(job.name, "metrics")
 
     def action_cancel(self) -> None:
-        """Cancel the job under the cursor, after asking."""
-        if (job := self.current()) and job.active:
-            self.console.cancel_job(job)
+        """Cancel the marked jobs, or the one under the cursor, after asking."""
+        names = self.table.marks or {self.table.cursor_key}
+        if active := [job for name, job in self._jobs.items() if name in names and job.active]:
+            self.console.cancel_jobs(active)
+
+    def action_mark(self) -> None:
+        """Mark the job under the cursor."""
+        self.table.action_mark()
 
     def action_register(self) -> None:
         """Register the model of the job under the cursor."""
         if (job := self.current()) and not job.active:
             self.console.register_job(job)
 
-    @work(exclusive=True, group="demo")
-    async def action_demo(self) -> None:
+    def action_demo(self) -> None:
         """Run the whole line."""
-        await self.guarded(self.console.run_demo())
+        self.console.run_demo()

@@ -13,6 +13,7 @@ from textual.content import Content
 from textual.widgets import Button, Input, Static
 
 from footplate import words
+from footplate.faults import record
 from footplate.jobfile import JobFile, plan
 from footplate.jobfile.upload import Upload
 from footplate.logs.sanitise import clean
@@ -69,6 +70,8 @@ class TemplatesScreen(ConsoleScreen):
                 shape = f"{file.nodes}×{file.ranks_per_node}"
             except WorkspaceError as error:
                 about, shape = Cell(str(error), "error"), ""
+            except Exception as error:  # noqa: BLE001  one strange file must not hide the others
+                about, shape = Cell(f"footplate cannot read it: {error!r}. See {record(error)}.", "error"), ""
             rows.append(Row(str(path), (path.name, shape, about, Cell(str(path.parent), "muted"))))
         self.app.call_from_thread(self.query_one(VirtualTable).set_rows, rows)
 
@@ -115,6 +118,7 @@ class LaunchScreen(ConsoleScreen):
         self._file: JobFile | None = job_file
         self._fields: dict[str, str] = {}  # widget id → dotted key of the job file
         self._clusters: tuple[str, ...] = ()
+        self._starting = False
         self._upload: Upload | None = None  # the code folder is listed once, not at every key
 
     def crumbs(self) -> tuple[str, ...]:
@@ -208,14 +212,17 @@ class LaunchScreen(ConsoleScreen):
     async def replan(self) -> None:
         """Put the values into the file and show what that runs, or the fault; reading YAML and folders is a thread's work."""
         edits = self._edits()
-        try:
-            self._file, text = await asyncio.to_thread(self._work_out, edits)
-        except WorkspaceError as error:
+        fault: list[str] = []
+        worked_out = await self.guarded(asyncio.to_thread(self._work_out, edits), fault.append)
+        if not self.query("#plan-text"):
+            return  # left meanwhile
+        if worked_out is None:
             self._file = None
-            sentences = [clean(error.sentence), clean(error.next_step)]
-            text = Content.assemble(("This cannot be launched", "bold $text-error"), "\n" + "\n".join(sentences))
+            text = Content.assemble(("This cannot be launched", "bold $text-error"), f"\n{clean(fault[0])}")
+        else:
+            self._file, text = worked_out
         self.query_one("#plan-text", Static).update(text)
-        self.query_one("#launch", Button).disabled = self._file is None or self.console.read_only
+        self.query_one("#launch", Button).disabled = self._file is None or self._starting or self.console.read_only
         if self._file is not None:
             for field, key in self._fields.items():
                 if key.startswith("inputs."):
@@ -275,13 +282,25 @@ class LaunchScreen(ConsoleScreen):
     def _pressed(self) -> None:
         self.action_launch()
 
-    @work(exclusive=True, group="launch")
-    async def action_launch(self) -> None:
-        """Start the job and go to its log."""
+    def action_launch(self) -> None:
+        """Start the job and go to its log; a second press while it starts does nothing."""
+        if not self._starting:
+            self._starting = True
+            self.query_one("#launch", Button).disabled = True
+            self._start()
+
+    @work(group="launch")
+    async def _start(self) -> None:
         job = await self.guarded(self._launch(self._edits()))
-        if job is not None:
+        self._starting = False
+        if job is None:
+            if self.query("#launch"):
+                self.query_one("#launch", Button).disabled = False
+        elif self.is_current:
             self.app.pop_screen()
             self.console.open_job(job.name, "logs")
+        else:
+            self.console.notify(f"{job.name} is {job.status}; 1 shows it.", markup=False)
 
     async def _launch(self, edits: dict[str, object]) -> Job:
         """With the values as they are in the fields now, whether or not their plan is on screen yet."""

@@ -10,14 +10,12 @@ from typing import ClassVar
 from textual import on, work
 from textual.app import ComposeResult
 from textual.content import Content
-from textual.timer import Timer
 from textual.widgets import Input, Static
 
 from footplate.logs.sanitise import clean
 from footplate.screens.base import ConsoleScreen
 from footplate.widgets.chrome import KeyLine
 from footplate.widgets.virtual_table import Cell, Column, Row, VirtualTable
-from footplate.workspace import Unreachable
 
 
 class ListScreen(ConsoleScreen):
@@ -26,6 +24,8 @@ class ListScreen(ConsoleScreen):
     columns: ClassVar[tuple[Column, ...]] = ()
     empty: ClassVar[str] = ""
     every_seconds: ClassVar[float] = 1.0
+    marking: ClassVar[bool] = False
+    """Whether rows can be marked, for acts on several at once."""
 
     DEFAULT_CSS = """
     ListScreen #filter { height: 1; border: none; padding: 0 1; display: none; background: $surface; }
@@ -39,7 +39,6 @@ class ListScreen(ConsoleScreen):
         self.expression = ""
         self.only_faults = False
         self._all: Sequence[Row] = ()
-        self._timer: Timer | None = None
         self._loaded = False
         self.cursor_to: str | None = None
         """The key of a row to go to as soon as it is there."""
@@ -48,7 +47,7 @@ class ListScreen(ConsoleScreen):
         """Top line, filter, table, explanation, keys."""
         yield self.top()
         yield Input(placeholder="words to keep; status:failed; empty shows all", id="filter", compact=True)
-        table = VirtualTable(self.columns, id="table")
+        table = VirtualTable(self.columns, id="table", marking=self.marking)
         table.empty = "Loading …"
         yield table
         yield Static("", id="explain", markup=False)
@@ -58,19 +57,13 @@ class ListScreen(ConsoleScreen):
         """Load at once, then again every second while this screen is the one in sight."""
         self.query_one("#filter", Input).cursor_blink = False
         self.table.focus()
-        self._timer = self.set_interval(self.every_seconds, self.reload)
-        self.reload()
-
-    def on_screen_suspend(self) -> None:
-        """Nobody looks: stop asking."""
-        if self._timer:
-            self._timer.pause()
+        self.set_interval(self.every_seconds, self.poll)
+        self.poll()
 
     def on_screen_resume(self) -> None:
         """Look again at once."""
-        if self._timer and self._loaded:
-            self._timer.resume()
-            self.reload()
+        if self.is_mounted:
+            self.poll()
 
     @property
     def table(self) -> VirtualTable:
@@ -87,19 +80,17 @@ class ListScreen(ConsoleScreen):
     def explain(self, key: str) -> Content:
         """One line on the row under the cursor."""
 
-    @work(exclusive=True, group="list")
-    async def reload(self) -> None:
-        """Fetch and show; a workspace that does not answer is said in the explaining line, and asked again."""
-        rows = await self.guarded(self._fetch_or_say())
-        if rows is not None:
+    async def look(self) -> None:
+        """Fetch and show."""
+        rows = await self.fetch()
+        if self.is_attached:
             self.show_rows(rows)
 
-    async def _fetch_or_say(self) -> Sequence[Row] | None:
-        try:
-            return await self.fetch()
-        except Unreachable as error:
-            self.query_one("#explain", Static).update(Content(clean(str(error))))
-            return None
+    def say_fault(self, sentence: str) -> None:
+        """In the explaining line; the rows stay."""
+        if not self._loaded:
+            self.table.empty = "Nothing to show yet."
+        self.query_one("#explain", Static).update(Content.styled(clean(sentence), "$text-error"))
 
     def show_rows(self, rows: Sequence[Row]) -> None:
         """Hand the rows that pass the filter to the table."""
@@ -114,6 +105,8 @@ class ListScreen(ConsoleScreen):
         kept = rows
         if self.expression or self.only_faults:
             kept = await asyncio.to_thread(keep, rows, self.columns, self.expression, self.only_faults)
+        if not self.query("#table"):
+            return  # left meanwhile
         table = self.table
         table.empty = f"None of {len(rows):,} rows passes the filter. esc shows all." if rows else self.empty
         table.set_rows(kept)
@@ -141,7 +134,7 @@ class ListScreen(ConsoleScreen):
 
     def action_refresh(self) -> None:
         """Look again now."""
-        self.reload()
+        self.poll()
 
     def action_faults(self) -> None:
         """Only what is in trouble, or all again."""
@@ -168,13 +161,22 @@ class ListScreen(ConsoleScreen):
         self.table.focus()
 
     def key_escape(self) -> None:
-        """Clear the filter; a list is the first step, so there is none to go back from it."""
+        """Clear the filter; without one, go one step back."""
         line = self.query_one("#filter", Input)
-        line.value = ""
-        line.remove_class("shown")
-        self.only_faults = False
-        self.table.focus()
-        self.show_rows(self._all)
+        if self.expression or self.only_faults or line.has_class("shown"):
+            line.value = ""
+            line.remove_class("shown")
+            self.only_faults = False
+            self.table.focus()
+            self._apply()
+        else:
+            self.console.step_back()
+
+    def narrow(self, expression: str) -> None:
+        """Filter by an expression, as if it had been typed."""
+        line = self.query_one("#filter", Input)
+        line.set_class(bool(expression), "shown")
+        line.value = expression
 
     def action_leave(self) -> None:
         """Leave the console."""

@@ -48,7 +48,7 @@ class ModelsScreen(ListScreen):
                     words.size(m.size),
                     words.age(m.created),
                     m.job or "",
-                    ", ".join(map(str, m.metadata.get("classes", ()))),
+                    ", ".join(m.class_names),
                 ),
             )
             for reference, m in self._models.items()
@@ -57,8 +57,7 @@ class ModelsScreen(ListScreen):
     def explain(self, key: str) -> Content:
         """What it is and where it comes from."""
         model = self._models[key]
-        shape = model.metadata.get("input_shape") or ()
-        parts = [str(model.metadata.get("architecture", model.type)), "×".join(map(str, shape))]
+        parts = [str(model.metadata.get("architecture", model.type)), "×".join(map(str, model.input_shape))]
         if model.job:
             parts.append(f"from job {model.job}")
         if model.description:
@@ -89,6 +88,4 @@ class ModelsScreen(ListScreen):
 
 
 def _metric(model: Model) -> str:
-    metrics = model.metadata.get("metrics")
-    value = metrics.get("best_val_acc") if isinstance(metrics, dict) else None
-    return f"best_val_acc {words.number(value)}" if isinstance(value, int | float) else ""
+    return f"{model.best_metric[0]} {words.number(model.best_metric[1])}" if model.best_metric else ""

@@ -123,12 +123,14 @@ class VirtualTable(ScrollView, can_focus=True):
         columns: Sequence[Column],
         *,
         empty: str = "",
+        marking: bool = True,
         name: str | None = None,
         id: str | None = None,
         classes: str | None = None,
     ) -> None:
         super().__init__(name=name, id=id, classes=classes)
         self._columns = tuple(columns)
+        self._marking = marking
         self._rows: Sequence[Row] = ()
         self._cursor = 0
         self._marks: frozenset[str] = frozenset()
@@ -214,7 +216,7 @@ class VirtualTable(ScrollView, can_focus=True):
     def move_to(self, key: str) -> bool:
         """Put the cursor on the row with that key and show it; False where there is none."""
         index = _find(self._rows, key, -1)
-        if index < 0 or self._rows[index].key != key:
+        if not 0 <= index < len(self._rows) or self._rows[index].key != key:
             return False
         self._move(index)
         return True
@@ -244,7 +246,7 @@ class VirtualTable(ScrollView, can_focus=True):
     def action_mark(self) -> None:
         """Mark the row under the cursor, or take its mark away, and go to the next."""
         key = self.cursor_key
-        if key is not None:
+        if key is not None and self._marking:
             self._set_marks(self._marks ^ {key})
             self._move(self._cursor + 1)
 

@@ -36,6 +36,11 @@ class Workspace(ABC):
     kind: str
     capabilities: Mapping[str, str]
 
+    @property
+    def read_only(self) -> bool:
+        """Whether every change is refused with NotAllowed, by the settings or by `--read-only`."""
+        return False
+
     @abstractmethod
     async def close(self) -> None:
         """Let go of connections; jobs and endpoints go on."""

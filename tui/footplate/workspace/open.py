@@ -8,6 +8,7 @@ from typing import cast
 from footplate import settings as settings_module
 from footplate.workspace.contract import Workspace
 from footplate.workspace.errors import Invalid
+from footplate.workspace.read_only import read_only
 
 _KINDS = {"local": "footplate.local.workspace:LocalWorkspace"}
 
@@ -15,7 +16,8 @@ _KINDS = {"local": "footplate.local.workspace:LocalWorkspace"}
 def open_workspace(name: str | None = None, settings: settings_module.Settings | None = None) -> Workspace:
     """Open a workspace by its name in the settings (default: the settings' own choice, at first `local`).
 
-    Raises Invalid when there is no such workspace or kind, and what opening it raises.
+    It refuses every change where its settings say `read_only`. Raises Invalid when there is no such workspace or kind,
+    or its settings are faulty, and what opening it raises.
     """
     settings = settings or settings_module.load()
     wanted = settings.find(name or settings.workspace)
@@ -26,4 +28,7 @@ def open_workspace(name: str | None = None, settings: settings_module.Settings |
         )
     module, _, attribute = _KINDS[wanted.kind].partition(":")
     opener = getattr(import_module(module), attribute)
-    return cast(Workspace, opener(wanted.name, settings))
+    workspace = cast(Workspace, opener(wanted.name, settings))
+    if wanted.read_only:
+        return read_only(workspace, f"Take read_only out of [workspaces.{wanted.name}] in the settings to change it.")
+    return workspace

@@ -7,39 +7,53 @@ from typing import Any, cast
 from footplate.workspace.contract import Workspace
 from footplate.workspace.errors import NotAllowed
 
-CHANGES = frozenset(
+FACTS = frozenset({"name", "kind", "capabilities"})
+"""What a workspace says of itself."""
+
+READS = frozenset(
     {
-        "submit",
-        "cancel",
-        "delete_job",
-        "register",
-        "delete_model",
-        "create_endpoint",
-        "start_endpoint",
-        "delete_endpoint",
-        "deploy",
+        "close",
+        "clusters",
+        "jobs",
+        "job",
+        "log_files",
+        "read_log",
+        "metrics",
+        "outputs",
+        "data_assets",
+        "data_folder",
+        "models",
+        "model",
+        "endpoints",
+        "endpoint",
+        "keys",
+        "deployment_log",
+        "invoke",
     }
 )
-"""The contract's methods that change something; all others pass through."""
+"""The contract's methods that change nothing; all others are refused, those that are added later too."""
 
 
 class _ReadOnly:
-    def __init__(self, inner: Workspace) -> None:
+    read_only = True
+
+    def __init__(self, inner: Workspace, way_out: str) -> None:
         self._inner = inner
+        self._way_out = way_out
 
     def __getattr__(self, name: str) -> Any:
-        if name not in CHANGES:
+        if name in FACTS or name in READS:
             return getattr(self._inner, name)
+        if not hasattr(Workspace, name):
+            raise AttributeError(f"A workspace has no {name!r}.")
 
         async def refuse(*_: object, **__: object) -> None:
             act = name.replace("_", " ")
-            raise NotAllowed(
-                f"Workspace {self._inner.name!r} is open read-only: {act} is refused.", "Open it without --read-only."
-            )
+            raise NotAllowed(f"Workspace {self._inner.name!r} is open read-only: {act} is refused.", self._way_out)
 
         return refuse
 
 
-def read_only(workspace: Workspace) -> Workspace:
-    """The same workspace, which raises NotAllowed for every method in `CHANGES`."""
-    return cast(Workspace, _ReadOnly(workspace))
+def read_only(workspace: Workspace, way_out: str = "Open it without --read-only.") -> Workspace:
+    """The same workspace, which raises NotAllowed for every method that is not in `READS`; `way_out` is its next step."""
+    return workspace if workspace.read_only else cast(Workspace, _ReadOnly(workspace, way_out))

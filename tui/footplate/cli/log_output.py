@@ -1,0 +1,47 @@
+"""A job's log on the way to the reader: as it is to a file or pipe, line by line and made safe on a terminal."""
+
+from __future__ import annotations
+
+from types import TracebackType
+from typing import TextIO
+
+from footplate.logs.sanitise import clean, last_state
+
+_LONGEST = 1 << 20
+"""Bytes of a line without an end after which the terminal gets what there is, so that memory stays bounded."""
+
+
+class LogOutput:
+    """Call it with bytes as they come; as a context, it shows a last line that has no line end when the log is over."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+        self._on_terminal = stream.isatty()
+        self._pending = b""
+
+    def __enter__(self) -> LogOutput:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._show([self._pending] if self._pending else [])
+        self._pending = b""
+
+    def __call__(self, data: bytes) -> None:
+        """Write the next bytes of the log."""
+        if not self._on_terminal:
+            self._stream.buffer.write(data)
+            self._stream.buffer.flush()
+            return
+        *lines, self._pending = (self._pending + data).split(b"\n")
+        if len(self._pending) > _LONGEST:
+            lines.append(self._pending)
+            self._pending = b""
+        self._show(lines)
+
+    def _show(self, lines: list[bytes]) -> None:
+        for line in lines:
+            # Of a line that was overwritten, as progress bars are, the last state counts.
+            self._stream.write(f"{clean(last_state(line.rstrip(b'\r')).decode('utf-8', 'replace'))}\n")
+        self._stream.flush()
