@@ -73,6 +73,15 @@ class Tmux:
         """What is on screen."""
         return self._tmux("capture-pane", "-p")
 
+    def press_until_drawn(self, *keys: str, deadline_seconds: float = 10) -> None:
+        """Press keys and wait until their effect, were it only a colour, is on screen."""
+        before = self._tmux("capture-pane", "-p", "-e")
+        self.keys(*keys)
+        end = time.monotonic() + deadline_seconds
+        while self._tmux("capture-pane", "-p", "-e") == before:
+            assert time.monotonic() < end, f"{keys} changed nothing on screen:\n{before}"
+            time.sleep(0.05)
+
     def pid(self) -> int:
         """The process of the pane."""
         return int(self._tmux("display-message", "-p", "#{pane_pid}"))

@@ -17,7 +17,7 @@ from footplate.local import layout
 from footplate.local.endpoints import Endpoints
 from footplate.local.gateway_http import Router
 from footplate.local.store import Store
-from footplate.workspace import Answer, Conflict, Invalid, Keys, NotFound, Unreachable
+from footplate.workspace import Answer, Conflict, Invalid, Keys, NotFound, Unexpected, Unreachable
 
 PNG = {"Content-Type": "image/png"}
 
@@ -157,17 +157,23 @@ async def test_an_endpoint_without_traffic_is_a_404(endpoints):
     endpoints.delete("quiet")
 
 
-async def test_a_model_that_hangs_is_a_408():
+async def test_a_model_that_hangs_is_a_408(tmp_path_factory):
     class Backend:
         name, state, error = "blue", "Succeeded", ""
 
-        def __init__(self, port: int) -> None:
-            self.port = port
+        def __init__(self, client: aiohttp.ClientSession) -> None:
+            self.client = client
 
-    async with aiohttp.ClientSession() as client:
-        with socket.create_server(("127.0.0.1", 0)) as silent:  # accepts, and never answers
-            router = Router("birds", Keys("one", "two"), client, request_seconds=0.1)
-            router.backends, router.traffic = {"blue": Backend(silent.getsockname()[1])}, {"blue": 100}
+    address = tmp_path_factory.mktemp("s") / "s"
+    async with (
+        aiohttp.ClientSession(connector=aiohttp.UnixConnector(str(address))) as to_server,
+        aiohttp.ClientSession() as client,
+    ):
+        with socket.socket(socket.AF_UNIX) as silent:  # accepts, and never answers
+            silent.bind(str(address))
+            silent.listen()
+            router = Router("birds", Keys("one", "two"), request_seconds=0.1)
+            router.backends, router.traffic = {"blue": Backend(to_server)}, {"blue": 100}
             runner = aiohttp.web.AppRunner(router.application())
             await runner.setup()
             try:
@@ -233,6 +239,34 @@ def test_names_follow_azures_rule(endpoints, name):
         endpoints.deploy("birds", name, "colours:1")
 
 
+def test_an_endpoint_that_cannot_be_created_leaves_nothing_half_written(tmp_path, monkeypatch):
+    with served.workspace(tmp_path / "home") as (store, endpoints):
+        folder = layout.endpoint_folder(store.home, "birds")
+        settings = tmp_path / "config.toml"
+        settings.write_text("[local\n")
+        monkeypatch.setenv("FOOTPLATE_CONFIG", str(settings))  # the gateway reads it, and ends
+        with pytest.raises(Unexpected, match=r"did not start: .*config\.toml.*Nothing of it was kept"):
+            endpoints.create("birds")
+        assert (endpoints.list(), folder.exists()) == ([], False)
+
+        monkeypatch.delenv("FOOTPLATE_CONFIG")
+        folder.parent.rmdir()
+        folder.parent.write_text("a file where the folder belongs")
+        with pytest.raises(Unexpected, match=r"cannot be created: .*Nothing of it was kept"):
+            endpoints.create("birds")
+        assert endpoints.list() == []
+
+        folder.parent.unlink()
+        assert endpoints.create("birds").state == "Succeeded"
+
+
+def test_a_lock_that_cannot_be_had_is_said(tmp_path):
+    with served.workspace(tmp_path / "home") as (store, endpoints):
+        (store.home / "endpoints.lock").mkdir()
+        with pytest.raises(Unexpected, match=r"endpoints\.lock cannot be taken: Is a directory"):
+            endpoints.create("birds")
+
+
 def test_creating_an_endpoint_twice_is_refused(endpoints):
     with pytest.raises(Conflict, match="already an endpoint 'birds'"):
         endpoints.create("birds")
@@ -260,8 +294,23 @@ def test_everything_listens_on_loopback_only(world):
         for connection in process.net_connections("inet")
         if connection.status == "LISTEN"
     ]
-    assert len(found) >= 3
+    assert found
     assert set(found) == {"127.0.0.1"}
+
+
+def test_no_other_user_can_go_round_the_key(world):
+    """Only gateways, which ask for the key, listen where others can connect; servers' sockets lie in a closed folder."""
+    store, _ = world
+    folder = layout.endpoint_folder(store.home, "birds")
+    sockets = set()
+    for process in served.processes_of(store.home):
+        if "footplate.local.gateway" in process.cmdline():
+            continue
+        assert [one for one in process.net_connections("inet") if one.status == "LISTEN"] == []
+        here = Path(process.cwd())
+        sockets |= {here / one.laddr for one in process.net_connections("unix") if one.laddr}
+    assert sockets == {folder / name / "code" / "server.sock" for name in ("blue", "green")}
+    assert folder.stat().st_mode & 0o077 == 0
 
 
 def test_a_log_gives_its_last_lines(endpoints):

@@ -93,6 +93,69 @@ async def test_what_cannot_be_registered_leaves_nothing(workspace, home, tmp_pat
     assert not (home / "models").exists()
 
 
+@pytest.mark.parametrize(
+    "document",
+    [
+        {"classes": 5, "metrics": "good", "input_shape": "3x32x32", "preprocessing": []},
+        {"classes": {"a": 1}, "metrics": {"best_val_acc": "0.9"}, "input_shape": [3, "32", None], "preprocessing": 1},
+        {"classes": ["hen", 3], "metrics": [1], "input_shape": [[3]], "preprocessing": None},
+        {"classes": None, "metrics": {"best_val_acc": True}, "input_shape": [True, -1], "preprocessing": "x"},
+        {"classes": "abc", "metrics": {"best_val_acc": float("nan")}, "input_shape": 3.5},
+        {"metrics": {"best_val_acc": 10**400}, "input_shape": [0]},
+        {},
+    ],
+)
+async def test_a_model_json_of_any_shape_is_listed(workspace, tmp_path, document):
+    folder = tmp_path / "m"
+    folder.mkdir()
+    (folder / "model.json").write_text(json.dumps(document))
+    await workspace.register("birds", folder)
+    (model,) = await workspace.models()
+    assert (model.class_names, model.input_shape, model.best_metric, model.preprocessing) == ((), (), None, None)
+    shown = model.document()
+    assert (shown["classes"], shown["metrics"]) == (None, None)
+    json.dumps(shown, allow_nan=False)
+
+
+async def test_what_a_model_json_says_in_the_trainers_shape_is_read(workspace, tmp_path):
+    folder = tmp_path / "m"
+    folder.mkdir()
+    metrics = {"best_val_acc": 1, "val_loss": 0.25, "lost": float("inf")}
+    document = {
+        "classes": ["hen", "\ud800"],
+        "metrics": metrics,
+        "input_shape": [3, 32, 32],
+        "preprocessing": {"crop": 32},
+    }
+    (folder / "model.json").write_text(json.dumps(document))
+    model = await workspace.register("birds", folder)
+    assert model.class_names == ("hen", "?")
+    assert model.input_shape == (3, 32, 32)
+    assert model.best_metric == ("best_val_acc", 1.0)
+    assert model.preprocessing == {"crop": 32}
+    shown = model.document()
+    assert (shown["classes"], shown["metrics"]) == (["hen", "?"], {"best_val_acc": 1, "val_loss": 0.25})
+
+
+@pytest.mark.parametrize("stored", ["[1]", '"text"', "7", "null", "{no json", "[" * 100_000])
+async def test_a_row_whose_metadata_is_no_object_does_not_end_the_list(workspace, home, tmp_path, stored):
+    folder = tmp_path / "m"
+    folder.mkdir()
+    (folder / "w.bin").write_text("weights\n")
+    await workspace.register("birds", folder)
+    with Store(home).write() as db:
+        db.execute("UPDATE model SET metadata = ?", (stored,))
+    assert [(model.reference, model.metadata) for model in await workspace.models()] == [("birds:1", {})]
+
+
+async def test_a_model_json_without_bottom_is_refused(workspace, tmp_path):
+    folder = tmp_path / "m"
+    folder.mkdir()
+    (folder / "model.json").write_text('{"a": ' * 50_000)
+    with pytest.raises(Invalid, match="nested too deep"):
+        await workspace.register("birds", folder)
+
+
 async def test_a_job_that_goes_on_cannot_be_registered(workspace, tmp_path):
     await workspace.submit(job_file(tmp_path, f"{ARTEFACT}while true; do sleep 0.1; done"), "trainer")
     await until_job(workspace, "trainer", lambda job: job.status == "Running")

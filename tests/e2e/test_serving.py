@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import shutil
 import signal
 import socket
+import sqlite3
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 
+import aiohttp
 import psutil
 import pytest
 from tests import served
@@ -16,7 +21,10 @@ from tests import served
 from footplate.local import layout
 from footplate.local.endpoints import Endpoints
 from footplate.local.store import Store
+from footplate.operations import deploy as deploying
 from footplate.settings import ServingSettings, Settings
+from footplate.workspace import Unreachable
+from footplate.workspace.open import open_workspace
 
 PNG = {"Content-Type": "image/png"}
 
@@ -59,6 +67,132 @@ async def test_a_killed_gateway_takes_its_servers_along_and_starts_again_as_it_w
     assert endpoints.keys("birds") == keys
     assert endpoints.endpoint("birds") == before
     assert await label(endpoints, "blue") == "blue"
+
+
+@contextmanager
+def locked(store: Store) -> Iterator[None]:
+    """Hold the store so that nobody else can even read it."""
+    db = sqlite3.connect(store.file, timeout=0, isolation_level=None)
+
+    def taken() -> bool:
+        try:
+            db.execute("BEGIN EXCLUSIVE")
+        except sqlite3.OperationalError:  # the gateway reads just now
+            return False
+        return True
+
+    try:
+        db.execute("PRAGMA locking_mode = EXCLUSIVE")
+        served.wait_for(taken, "the store's lock")
+        yield
+    finally:
+        db.close()
+
+
+async def test_a_locked_store_ends_neither_gateway_nor_server(world):
+    store, endpoints = world
+    serve(endpoints)
+    gateway, server = served.gateway_pid(store, "birds"), served.server_pid(store, "birds", "blue")
+    log = layout.endpoint_folder(store.home, "birds") / "gateway.log"
+    address, key = endpoints.endpoint("birds").scoring_uri, endpoints.keys("birds").primary
+    with locked(store):
+        served.wait_for(lambda: "the store could not be read" in log.read_text(), "a poll of the locked store")
+        async with aiohttp.ClientSession() as client:
+            sent = client.post(address, data=served.picture("red"), headers={**PNG, "Authorization": f"Bearer {key}"})
+            async with sent as answer:
+                assert (answer.status, (await answer.json())["label"]) == (200, "red")
+    assert (served.gateway_pid(store, "birds"), served.server_pid(store, "birds", "blue")) == (gateway, server)
+    endpoints.deploy("birds", "green", "colours:2")
+    served.wait_ready(endpoints, "birds", "green")
+    assert psutil.pid_exists(gateway)
+
+
+def test_a_state_that_a_locked_store_refused_is_written_later(world):
+    store, endpoints = world
+    endpoints.create("birds")
+    log = layout.endpoint_folder(store.home, "birds") / "gateway.log"
+    endpoints.deploy("birds", "blue", "colours:1")
+
+    def servers() -> list[psutil.Process]:
+        gateway = served.gateway_pid(store, "birds")
+        return [process for process in served.processes_of(store.home) if process.pid != gateway]
+
+    served.wait_for(servers, "a process of the server")
+    held = servers()
+    for process in held:
+        process.suspend()
+    assert served.deployment_state(endpoints, "birds", "blue") == "Creating"
+    with locked(store):
+        for process in held:
+            process.resume()
+        served.wait_for(lambda: "of deployment blue could not be written" in log.read_text(), "a write that failed")
+    served.wait_ready(endpoints, "birds", "blue")
+
+
+def test_a_home_with_a_long_path_serves_all_the_same(tmp_path: Path):
+    with served.workspace(tmp_path / ("long" * 30) / "home") as (_, endpoints):
+        serve(endpoints)
+
+
+def test_a_server_whose_folder_is_gone_has_failed_with_the_reason(world):
+    store, endpoints = world
+    serve(endpoints)
+    code = layout.endpoint_folder(store.home, "birds") / "blue" / "code"
+    shutil.move(code, code.with_name("elsewhere"))
+    guard = psutil.Process(served.server_pid(store, "birds", "blue"))
+    guard.kill()
+    served.wait_for(lambda: served.deployment_state(endpoints, "birds", "blue") == "Failed", "the failure")
+    (failed,) = endpoints.endpoint("birds").deployments
+    assert "cannot be started: [Errno 2] No such file or directory" in failed.error
+
+
+async def test_waiting_for_a_deployment_ends_when_its_gateway_dies(tmp_path, monkeypatch):
+    monkeypatch.setenv("FOOTPLATE_HOME", str(tmp_path / "home"))
+    workspace = open_workspace("local")
+    store = Store(tmp_path / "home")
+    served.write_model(served.add_model(store, "colours"))
+    try:
+        await workspace.create_endpoint("birds")
+        await workspace.deploy("birds", "blue", "colours:1")
+        psutil.Process(served.gateway_pid(store, "birds")).kill()
+        with pytest.raises(Unreachable, match=r"stopped before its deployment 'blue' was ready.*endpoint start birds"):
+            async with asyncio.timeout(30):
+                await deploying.wait(workspace, "birds", "blue")
+
+        await workspace.start_endpoint("birds")
+        assert (await deploying.wait(workspace, "birds", "blue")).state == "Succeeded"
+        gateway = psutil.Process(served.gateway_pid(store, "birds"))
+        gateway.suspend()  # so that the deletion is not finished
+        with store.write() as db:
+            db.execute("UPDATE endpoint SET state = 'Deleting'")
+            db.execute("UPDATE deployment SET state = 'Creating'")
+        with pytest.raises(Unreachable, match="is being deleted"):
+            async with asyncio.timeout(30):
+                await deploying.wait(workspace, "birds", "blue")
+        gateway.resume()
+    finally:
+        for endpoint in await workspace.endpoints():
+            await workspace.delete_endpoint(endpoint.name)
+        await workspace.close()
+
+
+async def test_a_failed_deployment_is_mended_and_deployed_again_not_deleted(tmp_path, monkeypatch):
+    monkeypatch.setenv("FOOTPLATE_HOME", str(tmp_path / "home"))
+    workspace = open_workspace("local")
+    folder = served.add_model(Store(tmp_path / "home"), "hollow")
+    folder.mkdir(parents=True)
+    try:
+        with pytest.raises(deploying.DeploymentFailed, match=r"no model\.json") as caught:
+            await deploying.deploy(workspace, "hollow:1", "birds", "blue")
+        assert "mend it and deploy again" in caught.value.next_step
+        assert "delete" not in caught.value.next_step
+        folder.rmdir()
+        served.write_model(folder)
+        assert (await deploying.deploy(workspace, "hollow:1", "birds", "blue")).state == "Succeeded"
+    finally:
+        for endpoint in await workspace.endpoints():
+            await workspace.delete_endpoint(endpoint.name)
+        await workspace.close()
 
 
 async def test_a_port_taken_meanwhile_is_replaced(world):

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-import os
+import re
 import subprocess
-import sys
-from pathlib import Path
 
 import pytest
+from tests.commands import COMMAND, Footplate
 
 PYTHON_JOB = """\
 command: python -c "print('hello', flush=True)"
@@ -19,26 +18,8 @@ experiment_name: tests
 
 @pytest.fixture
 def footplate(tmp_path):
-    """Run the command with a home of its own."""
-    environment = {
-        **os.environ,
-        "FOOTPLATE_HOME": str(tmp_path / "home"),
-        "FOOTPLATE_CONFIG": str(tmp_path / "config.toml"),
-    }
-
-    def run(*arguments: str, **extra: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [sys.executable, "-m", "footplate", *arguments],
-            capture_output=True,
-            text=True,
-            timeout=120,
-            stdin=subprocess.DEVNULL,
-            cwd=tmp_path,
-            env={**environment, **extra},
-            check=False,
-        )
-
-    return run
+    """The commands, with a home of their own."""
+    return Footplate(tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -161,16 +142,155 @@ def test_logs_of_a_file_that_is_not_there_name_those_that_are(footplate, tmp_pat
     assert "user_logs/std_log.txt" in done.stderr
 
 
+def cut(footplate: Footplate, *arguments: str) -> tuple[int, str]:
+    """Run a command whose reader leaves after the first byte: its exit code and what it says on stderr."""
+    command = [*COMMAND, *arguments]
+    with subprocess.Popen(
+        command,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        # Unbuffered, Python takes a write that the pipe cut for a whole one.
+        env={**footplate.environment, "PYTHONUNBUFFERED": ""},
+        cwd=footplate.folder,
+    ) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        assert len(process.stdout.read(1)) == 1
+        process.stdout.close()
+        said = process.stderr.read().decode()
+        return process.wait(60), said
+
+
 def test_output_cut_by_its_reader_is_no_traceback(footplate, tmp_path):
-    environment = {**os.environ, "FOOTPLATE_HOME": str(tmp_path / "home")}
-    done = subprocess.run(
-        f"{sys.executable} -m footplate info | true",
-        shell=True,
-        capture_output=True,
-        text=True,
-        env=environment,
-        timeout=60,
-        check=False,
-        cwd=Path(tmp_path),
-    )
-    assert "Traceback" not in done.stderr
+    many = "distribution: {type: pytorch, process_count_per_instance: 2000}\n"
+    (tmp_path / "job.yml").write_text(PYTHON_JOB.replace("'hello'", "'x' * 1_000_000") + many)
+    assert len(footplate("launch", "job.yml", "--dry-run").stdout) > 1 << 17  # more than a pipe holds
+    assert cut(footplate, "launch", "job.yml", "--dry-run") == (1, "")
+    assert cut(footplate, "launch", "job.yml", "--dry-run", "--json") == (1, "")
+    (tmp_path / "job.yml").write_text(PYTHON_JOB.replace("'hello'", "'x' * 1_000_000"))
+    name = footplate.json("launch", "job.yml", "--follow")["name"]
+    assert len(footplate("logs", name).stdout) == 1_000_001
+    assert cut(footplate, "logs", name) == (1, "")
+
+
+def test_read_only_in_the_settings_refuses_with_4(footplate, tmp_path):
+    footplate.settings.write_text("[workspaces.local]\nread_only = true\n")
+    (tmp_path / "job.yml").write_text(PYTHON_JOB)
+    done = footplate("launch", "job.yml")
+    assert done.returncode == 4
+    assert "[workspaces.local]" in done.stderr
+    assert footplate.json("info")["read_only"] is True
+    assert footplate.json("jobs") == []
+
+
+def test_an_azure_workspace_in_the_settings_leaves_the_local_one_usable(footplate):
+    footplate.settings.write_text("[workspaces.prod]\nkind = 'azure'\nsubscription_id = '0'\nread_only = true\n")
+    assert footplate.json("jobs") == []
+    done = footplate("jobs", "--workspace", "prod")
+    assert done.returncode == 2
+    assert "'azure', which this version cannot open" in done.stderr
+
+
+def test_a_settings_file_that_cannot_be_read_is_a_sentence(footplate):
+    footplate.settings.mkdir()
+    done = footplate("jobs")
+    assert done.returncode == 2
+    assert "cannot be read: Is a directory" in done.stderr
+    assert "did not foresee" not in done.stderr
+
+
+def test_following_a_fresh_job_prints_its_log_and_names_the_file_read(footplate, tmp_path):
+    (tmp_path / "job.yml").write_text(PYTHON_JOB.replace("flush=True", "end=''"))
+    name = footplate.json("launch", "job.yml")["name"]
+    done = footplate("logs", name, "--follow")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "hello", "")
+    found = footplate.json("logs", name, "--follow")
+    assert found == {
+        "job": name,
+        "status": "Completed",
+        "file": "user_logs/std_log.txt",
+        "files": ["user_logs/std_log.txt", "system_logs/supervisor.log"],
+    }
+    other = "system_logs/supervisor.log"
+    assert footplate.json("logs", name, "--file", other)["file"] == other
+
+
+def test_a_job_with_a_supervisors_log_only_shows_that_and_says_so(footplate, tmp_path):
+    (tmp_path / "home").mkdir()
+    (tmp_path / "home" / "data").write_text("a file in the place of the folder")
+    more = "inputs: {data: {type: uri_folder, path: 'azureml:birds@latest'}}\n"
+    (tmp_path / "job.yml").write_text(f"command: ls ${{{{inputs.data}}}}\nenvironment: azureml:env:1\n{more}")
+    name = footplate.json("launch", "job.yml", "--follow", code=1)["name"]
+    done = footplate("logs", name)
+    assert done.returncode == 0
+    assert "could not be drawn" in done.stdout
+    assert "its command has written no log. This is system_logs/supervisor.log:" in done.stderr
+    assert footplate.json("logs", name)["file"] == "system_logs/supervisor.log"
+
+
+def test_cancel_goes_on_after_a_fault_and_ends_with_the_highest_code(footplate, tmp_path):
+    (tmp_path / "job.yml").write_text("command: while true; do sleep 0.1; done\nenvironment: azureml:env:1\n")
+    (tmp_path / "short.yml").write_text(PYTHON_JOB)
+    done_before = footplate.json("launch", "short.yml", "--follow")["name"]
+    one, two = (footplate.json("launch", "job.yml")["name"] for _ in range(2))
+    found = footplate.json("cancel", one, "nope", done_before, two, code=2)
+    assert [job["name"] for job in found] == [one, "nope", done_before, two]
+    assert ["error" in job and bool(job["error"]) for job in found] == [False, True, True, False]
+    for name in (one, two):
+        assert footplate("logs", name, "--follow").returncode == 1  # until it has ended
+        assert footplate.json("job", name)["status"] == "Canceled"
+    again = footplate("cancel", one, done_before, two)
+    assert again.returncode == 1
+    assert again.stdout == f"{one} is Canceled\n{two} is Canceled\n"
+    assert again.stderr.startswith(f"footplate: {done_before}: ")
+    assert again.stderr.count("\n") == 1
+
+
+def test_metrics_are_json_with_moments_in_utc_and_null_for_what_is_no_number(footplate, tmp_path):
+    pytest.importorskip("mlflow", reason="mlflow is not installed: a job cannot log metrics")
+    script = "import mlflow; mlflow.log_metric('accuracy', 0.5); mlflow.log_metric('loss', float('nan'))"
+    (tmp_path / "job.yml").write_text(f'command: python -c "{script}"\nenvironment: azureml:env:1\n')
+    name = footplate.json("launch", "job.yml", "--follow")["name"]
+    found = footplate.json("metrics", name)
+    assert found["accuracy"][0]["value"] == 0.5
+    assert found["loss"][0]["value"] is None
+    assert re.fullmatch(r"20\d\d-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", found["accuracy"][0]["time"])
+    assert "nan" in footplate("metrics", name).stdout
+
+
+def test_jobs_are_filtered_as_in_the_console(footplate, tmp_path):
+    (tmp_path / "job.yml").write_text(PYTHON_JOB)
+    (tmp_path / "bad.yml").write_text(PYTHON_JOB.replace("print('hello', flush=True)", "exit(3)"))
+    footplate.json("launch", "job.yml", "--name", "good", "--follow")
+    footplate.json("launch", "bad.yml", "--name", "bad", "--follow", code=1)
+
+    def names(expression: str) -> list[str]:
+        return [job["name"] for job in footplate.json("jobs", "--filter", expression)]
+
+    assert names("") == ["bad", "good"]
+    assert names("TESTS") == ["bad", "good"]
+    assert names("status:FAIL,running") == ["bad"]
+    assert names("!bad") == ["good"]
+    assert names("tests !status:failed") == ["good"]
+    assert names("exit code 3") == ["bad"]  # the note, as it is shown
+    assert "No job passes the filter." in footplate("jobs", "--filter", "nothing-like-it").stdout
+    done = footplate("jobs", "--filter", "status:")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "names no status" in done.stderr
+
+
+def test_templates_end_in_yml_or_yaml_and_go_by_their_bare_name(footplate, tmp_path):
+    (tmp_path / "jobs").mkdir()
+    (tmp_path / "jobs" / "mine.yaml").write_text(PYTHON_JOB)
+    for name in ("mine", "mine.yaml", "train", "train.yml"):
+        assert footplate.json("launch", name, "--dry-run", "--compute", "local")["commands"]
+    assert footplate("launch", "mine.yml", "--dry-run").returncode == 2
+
+
+def test_demo_clean_with_nothing_left_says_so_and_runs_nothing(footplate):
+    done = footplate("demo", "--clean")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "There is nothing to remove.\n", "")
+    assert footplate.json("demo", "--clean") == {"removed": {"endpoints": [], "models": [], "jobs": []}}
+    assert footplate.json("jobs") == []
+    assert "Run none" in footplate("demo", "--help").stdout

@@ -170,6 +170,119 @@ def test_a_file_that_is_no_command_job_is_refused_with_its_line(text, message):
     assert message in str(caught.value)
 
 
+START = "command: x\nenvironment: y\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("inputs:\n  d: 2024-02-30\n", "line 4: '2024-02-30' looks like a YAML timestamp and is none"),
+        ("inputs:\n  d: 2024-02-28 25:00:00\n", "line 4: '2024-02-28 25:00:00' looks like a YAML timestamp"),
+        ("inputs:\n  n: !!int foo\n", "line 4: 'foo' looks like a YAML int and is none"),
+        ("inputs:\n  n: !!int ''\n", "line 4: '' looks like a YAML int"),
+        ("inputs:\n  n: !!float foo\n", "line 4: 'foo' looks like a YAML float"),
+        ("inputs:\n  n: !!bool zz\n", "line 4: 'zz' looks like a YAML bool"),
+        ("inputs:\n  n: !!timestamp zz\n", "line 4: 'zz' looks like a YAML timestamp"),
+        (f"inputs:\n  n: {'9' * 5000}\n", "looks like a YAML int and is none"),
+        ('inputs:\n  n: "\\U00110000"\n', "line 4: it cannot be read"),
+    ],
+)
+def test_a_value_that_only_looks_like_a_date_or_number_is_refused_with_its_line(text, message):
+    with pytest.raises(Invalid) as caught:
+        parse(START + text, Path("job.yml"), Path("/"))
+    assert message in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "tags: &a {x: *a}\n",
+        "tags: &a [*a]\n",
+        "tags: &a\n  <<: *a\n",
+        f"tags: {'[' * 5000}",
+        f"tags: {'[' * 150}{']' * 150}\n",
+    ],
+    ids=["a mapping in itself", "a list in itself", "merged into itself", "5000 deep", "150 deep"],
+)
+def test_a_file_without_end_or_bottom_is_refused_with_its_line(text):
+    with pytest.raises(Invalid, match=r"line \d+: it is nested more than 100 deep, or holds itself by an anchor"):
+        parse(START + text, Path("job.yml"), Path("/"))
+
+
+def test_anchors_that_multiply_past_memory_are_refused():
+    lines = ["tags:", "  a0: &a0 [x]"]
+    lines += [f"  a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]" for n in range(1, 12)]
+    with pytest.raises(Invalid, match="more than 100000 values"):
+        parse(START + "\n".join(lines), Path("job.yml"), Path("/"))
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("1: x\n", "line 3: the key '1' is not text: YAML 1.1 reads it as a number. Put it in quotes: '1'"),
+        ("inputs:\n  on: y\n", "line 4: the key 'on' is not text: YAML 1.1 reads it as true or false."),
+        ("inputs:\n  2024-01-01: y\n", "line 4: the key '2024-01-01' is not text: YAML 1.1 reads it as a date."),
+        ("tags:\n  ~: y\n", "line 4: the key '~' is not text: YAML 1.1 reads it as nothing."),
+        ("tags:\n  ? [a]\n  : b\n", "line 4: a list or mapping stands where a key belongs"),
+    ],
+)
+def test_a_key_that_is_not_text_is_refused_with_its_line(text, message):
+    with pytest.raises(Invalid) as caught:
+        parse(START + text, Path("job.yml"), Path("/"))
+    assert message in str(caught.value)
+
+
+def test_a_quoted_key_is_text_and_merges_still_merge():
+    file = parse(f"{START}tags: {{<<: {{a: b}}, 'on': c}}\n", Path("job.yml"), Path("/"))
+    assert file.tags == {"a": "b", "on": "c"}
+
+
+@pytest.mark.parametrize("text", ['code: "a\\0b"\n', 'tags: {"a\\0b": x}\n', 'name: "\\uD800"\n'])
+def test_a_character_that_no_path_can_hold_is_refused_with_its_line(text):
+    with pytest.raises(Invalid, match=r"line 3: the text .* holds a character that no command or path can hold"):
+        parse(START + text, Path("job.yml"), Path("/"))
+
+
+def test_an_edit_that_no_file_can_hold_is_refused_too():
+    for changes in ({"code": "a\0b"}, {"code": "a\0b", "compute": "local"}):
+        with pytest.raises(Invalid, match="holds a character that no command or path can hold"):
+            job().edit(changes)
+    assert job().edit({"inputs.title": "2024-02-30"}).inputs["title"].literal == "2024-02-30"
+
+
+def test_a_code_folder_behind_links_in_a_circle_is_no_folder(tmp_path):
+    (tmp_path / "a").symlink_to("b")
+    (tmp_path / "b").symlink_to("a")
+    code = parse(f"{START}code: ./a\n", None, tmp_path).code
+    assert code is not None
+    assert not code.exists()
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("resources:\n  instance_count: 4097\n", "line 4: instance_count × process_count_per_instance is 4097."),
+        (
+            "resources: {instance_count: 64}\ndistribution:\n  type: pytorch\n  process_count_per_instance: 65\n",
+            "line 6: instance_count × process_count_per_instance is 4160. A job may have 4096 processes.",
+        ),
+        (f"resources: {{instance_count: {10**30}}}\n", "line 3: resources.instance_count must be a whole number"),
+        (f"limits: {{timeout: {10**30}}}\n", "line 3: limits.timeout must be a whole number"),
+    ],
+)
+def test_a_count_of_processes_that_no_machine_can_run_is_refused_with_its_line(text, message):
+    with pytest.raises(Invalid) as caught:
+        parse(START + text, Path("job.yml"), Path("/"))
+    assert message in str(caught.value)
+
+
+def test_the_most_processes_that_a_job_may_have_are_planned():
+    text = "resources: {instance_count: 64}\ndistribution: {type: pytorch, process_count_per_instance: 64}\n"
+    assert len(plan(parse(START + text, Path("job.yml"), Path("/"))).ranks()) == 4096
+    with pytest.raises(Invalid, match="process_count_per_instance is 4160"):
+        job().edit({"resources.instance_count": 64, "distribution.process_count_per_instance": 65})
+
+
 def corpus_command_jobs() -> list[Path]:
     root = SHARED / "corpus"
     if not root.is_dir():

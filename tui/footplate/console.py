@@ -24,6 +24,8 @@ def open_console(frame: Frame | None = None, view: str | None = None) -> int:
     # is being loaded costs a tenth of the time to the first frame.
     gc.disable()
     from footplate.app import FootplateApp
+    from footplate.faults import unforeseen
+    from footplate.logs.sanitise import clean
     from footplate.workspace.errors import WorkspaceError
 
     gc.freeze()
@@ -33,8 +35,11 @@ def open_console(frame: Frame | None = None, view: str | None = None) -> int:
             workspace=frame.workspace if frame else None, read_only=frame.read_only if frame else False, view=view
         )
     except WorkspaceError as error:
-        print(f"footplate: {error}", file=sys.stderr)
+        print(clean(f"footplate: {error}"), file=sys.stderr)
         return error.exit_code
+    except Exception as error:  # noqa: BLE001  nothing is drawn yet: a sentence, the traceback in the log
+        print(clean(f"footplate: {unforeseen(error)}"), file=sys.stderr)
+        return 1
     app.run()
     if app.unforeseen is not None:
         fault, file = app.unforeseen

@@ -99,7 +99,7 @@ def _read(path: Path) -> dict[str, Any]:
         raise Invalid(f"The settings file {path} is not UTF-8: {error}.", "Mend or remove it.") from error
     except OSError as error:
         raise Invalid(
-            f"The settings file {path} cannot be read: {error.strerror}.",
+            f"The settings file {path} cannot be read: {error.strerror or error}.",
             "Mend its permissions, or name another file in FOOTPLATE_CONFIG.",
         ) from error
     import tomllib  # seldom needed, and not free at start-up

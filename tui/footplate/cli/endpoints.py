@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
-from typing import Any
 
 import click
 
 from footplate import words
-from footplate.cli.frame import Frame, columned, common
+from footplate.cli.frame import Fault, Frame, columned, common, each
 from footplate.operations import deploy as deploying
 from footplate.operations import invoke as invoking
 from footplate.workspace import Deployment, Endpoint, Workspace
@@ -32,7 +30,7 @@ def deploy_command(frame: Frame, model: str, endpoint: str, name: str, no_traffi
             endpoint,
             name,
             traffic=not no_traffic,
-            progress=lambda text: click.echo(f"▸ {text}", err=True),
+            progress=lambda text: frame.note(f"▸ {text}"),
         )
 
     deployment = frame.run(work)
@@ -143,19 +141,29 @@ def logs_command(frame: Frame, name: str, deployment: str, tail: int) -> None:
 @common
 @click.pass_obj
 def invoke_command(frame: Frame, endpoint: str, images: tuple[Path, ...], deployment: str | None, form: str) -> None:
-    """Test an ENDPOINT with one or more pictures."""
+    """Test an ENDPOINT with one or more pictures.
 
-    async def work(workspace: Workspace) -> list[invoking.Prediction]:
-        return [await invoking.invoke(workspace, endpoint, image, deployment, form) for image in images]
+    A picture that fails does not keep the others. The command ends with the highest exit code of those that failed: 1 the
+    model or the endpoint failed, 2 no usable picture, 3 try again (busy, or too slow), 4 the endpoint refused the key.
+    """
 
-    found = frame.run(work)
-    documents: list[dict[str, Any]] = [{"image": str(i), **p.document()} for i, p in zip(images, found, strict=True)]
-    frame.result(
-        documents[0] if len(images) == 1 else documents,
-        lambda: "\n\n".join(_answer_text(i, p) for i, p in zip(images, found, strict=True)),
+    async def work(workspace: Workspace) -> list[invoking.Prediction | Fault]:
+        spec = await invoking.preprocessing(workspace, await workspace.endpoint(endpoint), deployment)
+        return await each(images, lambda image: invoking.ask(workspace, endpoint, image, spec, deployment, form))
+
+    answers = list(zip(images, frame.run(work), strict=True))
+    frame.results(
+        [
+            {"image": str(image), **({"error": answer.error} if isinstance(answer, Fault) else answer.document())}
+            for image, answer in answers
+        ],
+        lambda: "\n\n".join(
+            _answer_text(image, answer)
+            for image, answer in answers
+            if not isinstance(answer, Fault) and not answer.error
+        ),
+        [Fault(str(image), answer.error, answer.exit_code) for image, answer in answers if answer.error],
     )
-    if any(prediction.error for prediction in found):
-        sys.exit(1)
 
 
 def add_to(group: click.Group) -> None:
@@ -176,15 +184,13 @@ def _details(endpoint: Endpoint) -> str:
 
 
 def _answer_text(image: Path, prediction: invoking.Prediction) -> str:
-    head = f"{image.name}: "
-    if prediction.error:
-        return f"{head}{prediction.error}"
     widest = max(len(score.label) for score in prediction.scores)
-    lines = [f"{head}{prediction.label}, {words.percent(prediction.probability or 0)}"]
+    lines = [f"{image.name}: {prediction.label}, {words.percent(prediction.probability or 0)}"]
     for score in prediction.scores:
-        lines.append(
-            f"  {score.label:<{widest}}  {words.percent(score.probability):>7}  {'█' * round(score.probability * 40)}"
-        )
-    steps = f"  {', '.join(prediction.steps)}" if prediction.steps else ""
+        bar = "█" * round(min(score.probability, 1) * 40) if score.probability > 0 else ""
+        lines.append(f"  {score.label:<{widest}}  {words.percent(score.probability):>7}  {bar}")
     asked = f"answered by {prediction.deployment} · {prediction.status} · {prediction.request_seconds * 1000:.0f} ms"
-    return "\n".join([*lines, f"  {asked} · sent {words.size(prediction.request_bytes)}", *([steps] if steps else [])])
+    lines.append(f"  {asked} · sent {words.size(prediction.request_bytes)}")
+    if prediction.steps:
+        lines.append(f"  {', '.join(prediction.steps)}")
+    return "\n".join(lines)

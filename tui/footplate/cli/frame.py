@@ -4,21 +4,23 @@ from __future__ import annotations
 
 import asyncio
 import functools
-import json
+import io
 import os
 import sys
-from collections.abc import Callable, Coroutine, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import click
 
+from footplate.cli import json_text
 from footplate.logs.sanitise import clean
 from footplate.workspace import Workspace, WorkspaceError
 from footplate.workspace.open import open_workspace
 from footplate.workspace.read_only import read_only
 
 T = TypeVar("T")
+N = TypeVar("N")
 
 
 @dataclass
@@ -43,28 +45,92 @@ class Frame:
 
     def say(self, text: str) -> None:
         """A line for the reader: on stdout, or on stderr when stdout holds one JSON document."""
-        click.echo(text, err=self.json)
+        _show(text, err=self.json)
+
+    def note(self, text: str) -> None:
+        """A line beside the result, on stderr: how far it is, what to know."""
+        _show(text, err=True)
 
     def result(self, document: Any, text: str | Callable[[], str]) -> None:
         """The command's result: the document with `--json`, else the text."""
         if self.json:
-            click.echo(json.dumps(document, ensure_ascii=False, indent=2, default=str))
+            click.echo(json_text.dumps(document))
         else:
-            click.echo(text if isinstance(text, str) else text())
+            _show(text if isinstance(text, str) else text())
+
+    def results(self, documents: Sequence[Any], text: str | Callable[[], str], faults: Iterable[Fault] = ()) -> None:
+        """The result for each of several objects, and the faults, named on stderr.
+
+        Ends the command with the highest exit code of the faults, if there are any. One object's document is no list.
+        """
+        if self.json or (text := text if isinstance(text, str) else text()):
+            self.result(documents[0] if len(documents) == 1 else documents, text)
+        codes = []
+        for fault in faults:
+            fail(f"{fault.name}: {fault.error}")
+            codes.append(fault.exit_code)
+        if codes:
+            sys.exit(max(codes))
 
     def table(
         self, documents: Sequence[Any], columns: Sequence[str], rows: Iterable[Sequence[str]], empty: str
     ) -> None:
         """A list: the documents with `--json`, else a table with right widths, or the sentence for an empty one."""
-        cells = [[clean(cell) for cell in row] for row in rows]
+        cells = list(rows)
         if self.json or cells:
-            self.result(documents, lambda: columned([list(columns), *cells]))
+            self.result(documents, lambda: columned([columns, *cells]))
         else:
             self.say(empty)
 
 
+@dataclass(frozen=True)
+class Fault:
+    """What went wrong with one of several objects: a sentence, and the exit code it stands for."""
+
+    name: str
+    error: str
+    exit_code: int
+
+
+async def each(names: Sequence[N], act: Callable[[N], Awaitable[T]]) -> list[T | Fault]:
+    """Act on each of several objects; a fault of one does not take their turn from the others. Raises that of a single one."""
+    if len(names) == 1:
+        return [await act(names[0])]
+    done: list[T | Fault] = []
+    for name in names:
+        try:
+            done.append(await act(name))
+        except WorkspaceError as error:
+            done.append(Fault(str(name), str(error), error.exit_code))
+    return done
+
+
+def _show(text: str, *, err: bool = False) -> None:
+    """Write text: as it is to a file or pipe; on a terminal each line without what is not to be shown."""
+    if (sys.stderr if err else sys.stdout).isatty():
+        text = "\n".join(clean(line) for line in text.split("\n"))
+    click.echo(text, err=err, color=True)  # else click takes some sequences out of what is piped
+
+
+def fail(sentence: str, next_step: str = "", raw: str = "") -> None:
+    """Name a fault on stderr: the sentence, what to do next, and the end of a log."""
+    click.echo(clean(f"footplate: {sentence}"), err=True)
+    if next_step:
+        click.echo(clean(next_step), err=True)
+    for line in raw.splitlines()[-12:] if "\n" in raw else []:
+        click.echo(f"  | {clean(line)}", err=True)
+
+
+def fielded(document: Mapping[str, Any], width: int) -> str:
+    """An object's fields, one a line whatever their values hold; those without a value are left out."""
+    rows = [(key.replace("_", " "), value) for key, value in document.items() if value not in (None, {}, [], "")]
+    texts = [(key, ", ".join(map(str, value)) if isinstance(value, list) else str(value)) for key, value in rows]
+    return "\n".join(f"{key:<{width}}{clean(text)}" for key, text in texts)
+
+
 def columned(rows: Sequence[Sequence[str]]) -> str:
-    """Rows as text in columns two blanks apart."""
+    """Rows as text in columns two blanks apart, each on one line whatever its cells hold."""
+    rows = [[clean(cell) for cell in row] for row in rows]
     widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
     return "\n".join(
         "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows
@@ -96,11 +162,13 @@ class Commands(click.Group):
     def main(self, *args: Any, **extra: Any) -> Any:
         """Run as a program; never returns."""
         extra["standalone_mode"] = False
+        if isinstance(sys.stdout, io.TextIOWrapper):
+            sys.stdout.reconfigure(errors="replace")  # a file's name that is not UTF-8 is no reason to end
         try:
             code = super().main(*args, **extra)
             sys.stdout.flush()
         except WorkspaceError as error:
-            self._fail(error.sentence, error.next_step, getattr(error, "raw", "") if error.exit_code == 1 else "")
+            fail(error.sentence, error.next_step, error.raw if error.exit_code == 1 else "")
             code = error.exit_code
         except click.ClickException as error:
             error.show()
@@ -112,18 +180,8 @@ class Commands(click.Group):
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             code = 1
         except Exception as error:  # noqa: BLE001  the last line before the user: a sentence, the traceback in the log
-            from footplate.faults import record
+            from footplate.faults import unforeseen
 
-            self._fail(
-                f"footplate met a fault it did not foresee: {error!r}.", f"The traceback is in {record(error)}.", ""
-            )
+            fail(unforeseen(error))
             code = 1
         sys.exit(code if isinstance(code, int) else 0)
-
-    @staticmethod
-    def _fail(sentence: str, next_step: str, raw: str) -> None:
-        click.echo(clean(f"footplate: {sentence}"), err=True)
-        if next_step:
-            click.echo(clean(next_step), err=True)
-        for line in raw.splitlines()[-12:] if "\n" in raw else []:
-            click.echo(f"  | {clean(line)}", err=True)

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from typing import Any
 
 import click
 
 from footplate import words
-from footplate.cli.frame import Frame, common
-from footplate.logs.sanitise import clean
+from footplate.cli.frame import Fault, Frame, common, each, fielded
+from footplate.cli.log_output import LogOutput
 from footplate.operations import demo as demos
 from footplate.operations import follow, launch
-from footplate.workspace import Job, JobFilter, Workspace
+from footplate.operations.filters import Filter
+from footplate.workspace import Invalid, Job, JobFilter, Workspace
+from footplate.workspace.model import iso
 
 
 @click.command("launch")
@@ -46,9 +49,7 @@ def launch_command(
         job = await workspace.submit(job_file)
         frame.say(f"{job.name} is {job.status} on {job.compute}: {words.ranks(job.nodes, job.ranks_per_node)}")
         if follows:
-            return await follow.copy_log(
-                workspace, job.name, _log_writer(frame.json), follow=True, seen=_status_lines(frame)
-            )
+            return (await _copy_log(frame, workspace, job.name, follows=True, seen=_status_lines(frame))).job
         return job
 
     job = frame.run(work)
@@ -58,41 +59,41 @@ def launch_command(
 
 
 @click.command("jobs")
-@click.option("--filter", "expression", metavar="EXPR", default="", help="Words; status:NAME for a status.")
+@click.option(
+    "--filter",
+    "expression",
+    metavar="EXPR",
+    default="",
+    help="Words that must occur, !WORD that must not, status:failed,running by the beginning of the status.",
+)
 @click.option("--limit", type=click.IntRange(1), default=50, show_default=True, help="At most so many, newest first.")
 @common
 @click.pass_obj
 def jobs_command(frame: Frame, expression: str, limit: int) -> None:
     """List jobs, newest first."""
-    matching = parse_filter(expression)
+    wanted = Filter.parse(expression)
+    if wanted.error:
+        raise Invalid(wanted.error)
 
-    async def work(workspace: Workspace) -> list[Job]:
-        found: list[Job] = []
-        async for page in workspace.jobs(matching):
-            found.extend(page)
-            if len(found) >= limit:
-                break
-        return found[:limit]
+    async def work(workspace: Workspace) -> list[tuple[Job, tuple[str, ...]]]:
+        found: list[tuple[Job, tuple[str, ...]]] = []
+        async for page in workspace.jobs(JobFilter()):
+            for job in page:
+                cells = _cells(job)
+                if wanted.passes(" ".join((*cells, job.display_name)), job.status):
+                    found.append((job, cells))
+                    if len(found) == limit:
+                        return found
+        return found
 
     found = frame.run(work)
     frame.table(
-        [job.document() for job in found],
+        [job.document() for job, _ in found],
         ("NAME", "STATUS", "EXPERIMENT", "CLUSTER", "NODES×RANKS", "AGE", "TOOK", "METRIC", "NOTE"),
-        [
-            (
-                job.name,
-                job.status,
-                job.experiment,
-                job.compute,
-                f"{job.nodes}×{job.ranks_per_node}",
-                words.age(job.created),
-                words.span(job.seconds()),
-                f"{job.headline[0]} {words.number(job.headline[1])}" if job.headline else "",
-                job.note or job.error or "",
-            )
-            for job in found
-        ],
-        "No jobs. footplate launch train.yml starts one; footplate demo runs the whole line.",
+        [cells for _, cells in found],
+        "No job passes the filter."
+        if expression.strip()
+        else "No jobs. footplate launch train.yml starts one; footplate demo runs the whole line.",
     )
 
 
@@ -103,7 +104,7 @@ def jobs_command(frame: Frame, expression: str, limit: int) -> None:
 def job_command(frame: Frame, name: str) -> None:
     """Show one job."""
     job = frame.run(lambda workspace: workspace.job(name))
-    frame.result(job.document(), lambda: _details(job))
+    frame.result(job.document(), lambda: fielded(job.document(), 28))
 
 
 @click.command("logs")
@@ -115,20 +116,18 @@ def job_command(frame: Frame, name: str) -> None:
 def logs_command(frame: Frame, name: str, path: str | None, follows: bool) -> None:
     """Print a job's log: as it is to a file or pipe, made safe on a terminal."""
 
-    async def work(workspace: Workspace) -> tuple[Job, list[str]]:
-        files = [file.path for file in await workspace.log_files(name)]
-        job = await follow.copy_log(workspace, name, _log_writer(frame.json), path, follow=follows)
-        return job, files
+    async def work(workspace: Workspace) -> tuple[follow.Copied, list[str]]:
+        copied = await _copy_log(frame, workspace, name, path, follows=follows)
+        return copied, [file.path for file in await workspace.log_files(name)]
 
-    job, files = frame.run(work)
+    copied, files = frame.run(work)
+    job = copied.job
     if frame.json:
-        frame.result(
-            {"job": job.name, "status": job.status, "file": path or (files[0] if files else None), "files": files}, ""
-        )
-    elif not files:
-        click.echo(f"{job.name} is {job.status} and has written no log yet. {job.note}", err=True)
+        frame.result({"job": job.name, "status": job.status, "file": copied.file, "files": files}, "")
+    elif copied.file is None:
+        frame.note(f"{job.name} is {job.status} and has written no log yet. {job.note}".rstrip())
     if follows and job.status != "Completed":
-        click.echo(_ended(job), err=True)
+        frame.note(_ended(job))
         sys.exit(1)
 
 
@@ -145,7 +144,7 @@ def metrics_command(frame: Frame, name: str) -> None:
 
     found = frame.run(work)
     document = {
-        metric: [{"step": p.step, "time": p.time.isoformat(), "value": p.value} for p in points]
+        metric: [{"step": p.step, "time": iso(p.time), "value": p.value} for p in points]
         for metric, points in found.items()
     }
     if frame.json:
@@ -164,21 +163,22 @@ def metrics_command(frame: Frame, name: str) -> None:
 @common
 @click.pass_obj
 def cancel_command(frame: Frame, names: tuple[str, ...]) -> None:
-    """Ask jobs to end; every rank of them does."""
+    """Ask jobs to end; every rank of them does.
 
-    async def work(workspace: Workspace) -> list[Job]:
-        return [await workspace.cancel(name) for name in names]
+    A job that cannot be cancelled does not keep the others; the command ends with the highest of their exit codes.
+    """
 
-    ended = frame.run(work)
-    documents = [job.document() for job in ended]
-    frame.result(
-        documents[0] if len(names) == 1 else documents, "\n".join(f"{job.name} is {job.status}" for job in ended)
+    done = frame.run(lambda workspace: each(names, workspace.cancel))
+    frame.results(
+        [{"name": one.name, "error": one.error} if isinstance(one, Fault) else one.document() for one in done],
+        "\n".join(f"{one.name} is {one.status}" for one in done if isinstance(one, Job)),
+        [one for one in done if isinstance(one, Fault)],
     )
 
 
 @click.command("demo")
 @click.option(
-    "--clean", "cleans", is_flag=True, help="Remove what demos left; with nothing left, run one that leaves nothing."
+    "--clean", "cleans", is_flag=True, help="Run none; remove the jobs, models and endpoints that demos left."
 )
 @common
 @click.pass_obj
@@ -186,20 +186,16 @@ def demo_command(frame: Frame, cleans: bool) -> None:
     """Run the whole line on drawn birds: train on two processes, register, deploy, predict. Under two minutes."""
     if cleans:
         removed = frame.run(demos.clean)
-        if any(removed.values()):
-            gone = [name for names in removed.values() for name in names]
-            frame.result({"removed": removed}, f"Removed {', '.join(gone)}.")
-            return
+        gone = [name for names in removed.values() for name in names]
+        frame.result({"removed": removed}, f"Removed {', '.join(gone)}." if gone else "There is nothing to remove.")
+        return
 
     async def work(workspace: Workspace) -> demos.Result:
-        progress = demos.Progress(
-            stage=lambda text: _stage(frame, text), job=_status_lines(frame), log=_log_writer(frame.json)
-        )
-        result = await demos.run(workspace, progress)
-        if cleans:
-            _stage(frame, "removing job, model and endpoint")
-            await demos.clean(workspace)
-        return result
+        with _log_output(frame) as log:
+            return await demos.run(
+                workspace,
+                demos.Progress(stage=lambda text: frame.note(f"▸ {text}"), job=_status_lines(frame), log=log),
+            )
 
     result = frame.run(work)
     right = "right" if result.label == result.truth else f"wrong, it is a {result.truth}"
@@ -207,11 +203,7 @@ def demo_command(frame: Frame, cleans: bool) -> None:
         result.document(),
         f"\n{result.label}, {words.percent(result.probability)} ({right}). best_val_acc {words.number(result.best_val_acc)}, "
         f"{result.job.world_size} ranks, {words.span(result.seconds)} in all.\n"
-        + (
-            "Nothing is left of it."
-            if cleans
-            else "footplate opens the console on what it made; footplate demo --clean removes it."
-        ),
+        "footplate opens the console on what it made; footplate demo --clean removes it.",
     )
 
 
@@ -229,41 +221,47 @@ def add_to(group: click.Group) -> None:
         group.add_command(command)
 
 
-def parse_filter(expression: str) -> JobFilter:
-    """Words and `status:A,B` terms as a filter."""
-    terms = expression.split()
-    wanted = [term.partition(":")[2] for term in terms if term.startswith("status:")]
-    return JobFilter(
-        words=tuple(term for term in terms if not term.startswith("status:")),
-        status=tuple(status for term in wanted for status in term.split(",") if status),
+def _cells(job: Job) -> tuple[str, ...]:
+    """A job's row in the list."""
+    return (
+        job.name,
+        job.status,
+        job.experiment,
+        job.compute,
+        f"{job.nodes}×{job.ranks_per_node}",
+        words.age(job.created),
+        words.span(job.seconds()),
+        f"{job.headline[0]} {words.number(job.headline[1])}" if job.headline else "",
+        job.note or job.error or "",
     )
 
 
-def _log_writer(to_stderr: bool) -> Any:
-    """Bytes as they are to a file or pipe; on a terminal, line by line, with every control character taken out."""
-    stream = sys.stderr if to_stderr else sys.stdout
-    if not stream.isatty():
-
-        def write(data: bytes) -> None:
-            stream.buffer.write(data)
-            stream.buffer.flush()
-
-        return write
-    pending = bytearray()
-
-    def write_clean(data: bytes) -> None:
-        pending.extend(data)
-        *lines, rest = bytes(pending).split(b"\n")
-        pending[:] = rest
-        for line in lines:
-            text = line.rstrip(b"\r").rpartition(b"\r")[2]
-            stream.write(f"{clean(text.decode('utf-8', 'replace'))}\n")
-        stream.flush()
-
-    return write_clean
+def _log_output(frame: Frame) -> LogOutput:
+    """Where a log goes: stdout, or stderr when stdout holds one JSON document."""
+    return LogOutput(sys.stderr if frame.json else sys.stdout)
 
 
-def _status_lines(frame: Frame) -> Any:
+async def _copy_log(
+    frame: Frame,
+    workspace: Workspace,
+    name: str,
+    path: str | None = None,
+    *,
+    follows: bool,
+    seen: Callable[[Job], None] | None = None,
+) -> follow.Copied:
+    """Print a job's log; of one that wrote none itself the first there is, with a sentence that says so."""
+    with _log_output(frame) as log:
+        copied = await follow.copy_log(workspace, name, log, path, follow=follows, seen=seen)
+        others = [] if copied.file is not None else await workspace.log_files(name)
+        if not others:
+            return copied
+        yet = " yet" if copied.job.active else ""
+        frame.note(f"{name} is {copied.job.status}; its command has written no log{yet}. This is {others[0].path}:")
+        return await follow.copy_log(workspace, name, log, others[0].path)
+
+
+def _status_lines(frame: Frame) -> Callable[[Job], None]:
     """Say each status, and each note, once."""
     last = ""
 
@@ -272,23 +270,15 @@ def _status_lines(frame: Frame) -> Any:
         line = f"{job.status}{f': {job.note}' if job.note else ''}"
         if line != last:
             last = line
-            click.echo(f"· {clean(line)}", err=True)
+            frame.note(f"· {line}")
 
     return look
 
 
-def _stage(frame: Frame, text: str) -> None:
-    click.echo(f"▸ {clean(text)}", err=True)
-
-
 def _ended(job: Job) -> str:
-    why = f": {clean(job.error)}" if job.error else ""
-    return f"{job.name} is {job.status} after {words.span(job.seconds())}{why}"
-
-
-def _details(job: Job) -> str:
-    rows = [(key.replace("_", " "), value) for key, value in job.document().items() if value not in (None, {}, "")]
-    return "\n".join(f"{key:<28}{clean(str(value))}" for key, value in rows)
+    seconds = job.seconds()
+    took = f" after {words.span(seconds)}" if seconds is not None else ""
+    return f"{job.name} is {job.status}{took}{f': {job.error}' if job.error else ''}"
 
 
 def _dry_run_text(document: dict[str, Any]) -> str:

@@ -25,8 +25,9 @@ class LogOutput:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._show([self._pending] if self._pending else [])
-        self._pending = b""
+        if self._pending:
+            self._show([self._pending])
+            self._pending = b""
 
     def __call__(self, data: bytes) -> None:
         """Write the next bytes of the log."""
@@ -43,5 +44,6 @@ class LogOutput:
     def _show(self, lines: list[bytes]) -> None:
         for line in lines:
             # Of a line that was overwritten, as progress bars are, the last state counts.
-            self._stream.write(f"{clean(last_state(line.rstrip(b'\r')).decode('utf-8', 'replace'))}\n")
+            text = last_state(line.rstrip(b"\r")).decode("utf-8", "replace")
+            self._stream.write(f"{clean(text)}\n")
         self._stream.flush()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from footplate import words
-from footplate.cli.frame import Frame, common
+from footplate.cli.frame import Frame, common, fielded
 from footplate.workspace import Model, Workspace
 
 
@@ -41,7 +41,7 @@ def models_command(frame: Frame) -> None:
                 words.size(m.size),
                 words.age(m.created),
                 m.job or "",
-                ", ".join(map(str, m.metadata.get("classes", ()))),
+                ", ".join(m.class_names),
             )
             for m in found
         ],
@@ -61,9 +61,7 @@ def model_group() -> None:
 def show_command(frame: Frame, reference: str) -> None:
     """Show a model, NAME:VERSION."""
     model = frame.run(lambda workspace: workspace.model(reference))
-    frame.result(
-        model.document(), lambda: "\n".join(f"{key:<14}{value}" for key, value in model.document().items() if value)
-    )
+    frame.result(model.document(), lambda: fielded(model.document(), 14))
 
 
 @model_group.command("delete")

@@ -55,7 +55,7 @@ def info_command(frame: Frame) -> None:
     """Say where everything lies, and what this installation can do."""
 
     async def work(workspace: Workspace) -> dict[str, Any]:
-        return {"workspace": workspace.name, "kind": workspace.kind}
+        return {"workspace": workspace.name, "kind": workspace.kind, "read_only": workspace.read_only}
 
     document = {
         "version": __version__,

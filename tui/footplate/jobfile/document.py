@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Mapping
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -20,6 +22,11 @@ TOP_KEYS = (
     "identity", "queue_settings", "parent_job_name",
 )  # fmt: skip
 """The keys of a command job (Azure ML CLI v2, commandJob schema)."""
+
+MOST_RANKS = 4096
+"""How many processes one job may ask for; a typing error past it would fill the machine, or the screen that shows them."""
+
+_MOST_WHOLE = 2**31 - 1
 
 
 @dataclass(frozen=True)
@@ -83,7 +90,7 @@ class JobFile:
         """The named outputs, in the file's order."""
         specs = {}
         for name, value in self._mapping("outputs").items():
-            given = {k: v for k, v in (value or {}).items() if k in ("type", "path", "mode")}
+            given = {k: str(v) for k, v in (value or {}).items() if k in ("type", "path", "mode") and v is not None}
             specs[name] = OutputSpec(name, **given)
         return specs
 
@@ -134,7 +141,8 @@ class JobFile:
     def code(self) -> Path | None:
         """The code folder, absolute; relative ones lie beside the file, wherever the command was started."""
         given = self.values.get("code")
-        return None if given is None else (self.base / str(given)).resolve()
+        # realpath, unlike Path.resolve, raises nothing for links that lead in a circle: then it is no folder.
+        return None if given is None else Path(os.path.realpath(self.base / str(given)))
 
     @property
     def nodes(self) -> int:
@@ -160,7 +168,8 @@ class JobFile:
     def edit(self, changes: Mapping[str, object]) -> JobFile:
         """A copy with the values at dotted paths changed in the text. Raises Invalid when the result is no job file."""
         try:
-            text = edit.splice(self.text, changes)
+            with _sentences(self.label):
+                text = edit.splice(self.text, changes)
         except KeyError as error:
             raise Invalid(
                 f"{self.label} has no place for {error.args[0]!r}.",
@@ -203,8 +212,22 @@ def read(path: Path) -> JobFile:
 def parse(text: str, path: Path | None, base: Path) -> JobFile:
     """A job file from its text; relative paths lie in `base`. Raises Invalid as `read` does."""
     label = path.name if path else "the job file"
-    try:
+    with _sentences(label):
         values, places = nodes.compose(text)
+    if not isinstance(values, Mapping):
+        raise Invalid(
+            f"{label} is not a job file: it holds no keys.", "A command job has at least `command` and `environment`."
+        )
+    job_file = JobFile(text, path, base, values, places)
+    _check_shape(job_file, label)
+    return job_file
+
+
+@contextmanager
+def _sentences(label: str) -> Iterator[None]:
+    """Faults of the text as Invalid, with their line."""
+    try:
+        yield
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         where = f" line {mark.line + 1}, column {mark.column + 1}:" if mark else ""
@@ -213,17 +236,8 @@ def parse(text: str, path: Path | None, base: Path) -> JobFile:
         ) from error
     except yaml.YAMLError as error:
         raise Invalid(f"{label} is not YAML: {error}.", "Save it as plain text.", str(error)) from error
-    except nodes.DuplicateKey as error:
-        raise Invalid(
-            f"{label} line {error.line}: the key {error.key!r} stands twice.", "Remove one of them."
-        ) from error
-    if not isinstance(values, Mapping):
-        raise Invalid(
-            f"{label} is not a job file: it holds no keys.", "A command job has at least `command` and `environment`."
-        )
-    job_file = JobFile(text, path, base, values, places)
-    _check_shape(job_file, label)
-    return job_file
+    except nodes.Refused as error:
+        raise Invalid(f"{label} line {error.line}: {error.fault}.", error.next_step) from error
 
 
 def _check_shape(job_file: JobFile, label: str) -> None:
@@ -276,8 +290,22 @@ def _check_shape(job_file: JobFile, label: str) -> None:
         ("limits", "timeout"),
     ):
         given = nodes.get(values, path)
-        if given is not None and (not isinstance(given, int) or isinstance(given, bool) or given < 1):
+        if given is None:
+            continue
+        if not isinstance(given, int) or isinstance(given, bool) or not 1 <= given <= _MOST_WHOLE:
             raise Invalid(
                 f"{label} line {job_file.line(*path)}: {'.'.join(path)} must be a whole number from 1.",
                 f"It is {given!r}.",
             )
+    _check_ranks(job_file, label)
+
+
+def _check_ranks(job_file: JobFile, label: str) -> None:
+    ranks = job_file.nodes * (job_file.ranks_per_node if job_file.distribution else 1)
+    if ranks > MOST_RANKS:
+        one_a_node = ranks == job_file.nodes
+        where = ("resources", "instance_count") if one_a_node else ("distribution", "process_count_per_instance")
+        raise Invalid(
+            f"{label} line {job_file.line(*where)}: instance_count × process_count_per_instance is {ranks}.",
+            f"A job may have {MOST_RANKS} processes.",
+        )

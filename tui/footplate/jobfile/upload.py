@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import re
+import stat
 from dataclasses import dataclass
 from pathlib import Path
+
+from footplate.workspace.errors import Invalid
+
+_GONE = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ELOOP})
 
 
 @dataclass(frozen=True)
@@ -19,18 +26,31 @@ class Upload:
 def upload_files(code: Path) -> Upload:
     """List a code folder by Azure's rules: `.amlignore`, else `.gitignore`, only in its root; `__pycache__` stays behind.
 
+    What vanishes while it is listed, and links to nothing, stay behind too. Raises Invalid for what cannot be read.
+
     Source: azure-ai-ml's own lister, measured: git's wildcards, last match wins, nested ignore files have no effect, links are
     followed (once, so that a loop ends).
     """
+    try:
+        return _list(code)
+    except OSError as error:
+        raise Invalid(
+            f"The code folder {code} cannot be listed: {error.filename or code}: {error.strerror or error}.",
+            "Mend its permissions, or name what cannot be read in .amlignore.",
+            repr(error),
+        ) from error
+
+
+def _list(code: Path) -> Upload:
     from pathspec import GitIgnoreSpec
 
-    ruling = next((name for name in (".amlignore", ".gitignore") if (code / name).is_file()), None)
+    ruling = next((name for name in (".amlignore", ".gitignore") if _is_file(code / name)), None)
     lines = (code / ruling).read_text(encoding="utf-8", errors="replace").splitlines() if ruling else []
-    ignored = GitIgnoreSpec.from_lines(lines)
+    ignored = GitIgnoreSpec.from_lines(line for line in lines if _is_pattern(line))
     files: list[Path] = []
     total = 0
     seen = {os.path.realpath(code)}
-    for folder, folders, names in os.walk(code, followlinks=True):
+    for folder, folders, names in os.walk(code, onerror=_raise_unless_gone, followlinks=True):
         here = Path(folder).relative_to(code)
         kept = []
         for name in sorted(folders):
@@ -43,8 +63,40 @@ def upload_files(code: Path) -> Upload:
         folders[:] = kept
         for name in sorted(names):
             relative = here / name
-            file = code / relative
-            if not ignored.match_file(relative.as_posix()) and file.is_file():
+            if ignored.match_file(relative.as_posix()):
+                continue
+            status = _status(code / relative)
+            if status is not None and stat.S_ISREG(status.st_mode):
                 files.append(relative)
-                total += file.stat().st_size
+                total += status.st_size
     return Upload(tuple(files), total, ruling)
+
+
+def _is_pattern(line: str) -> bool:
+    """Whether a line of an ignore file can match anything; git passes over the others (`!` alone, `[z-a]`) without a word."""
+    from pathspec import GitIgnoreSpec
+
+    try:
+        GitIgnoreSpec.from_lines([line])
+    except (ValueError, re.error):
+        return False
+    return True
+
+
+def _is_file(path: Path) -> bool:
+    status = _status(path)
+    return status is not None and stat.S_ISREG(status.st_mode)
+
+
+def _status(path: Path) -> os.stat_result | None:
+    """What a path leads to; None where it leads nowhere, or to what has just gone."""
+    try:
+        return path.stat()
+    except OSError as error:
+        _raise_unless_gone(error)
+        return None
+
+
+def _raise_unless_gone(error: OSError) -> None:
+    if error.errno not in _GONE:
+        raise error

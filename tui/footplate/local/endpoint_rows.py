@@ -42,15 +42,15 @@ def claim(store: Store, endpoint: str, port: int) -> bool:
             (os.getpid(), start_time(os.getpid()), port, endpoint),
         )
         db.execute(
-            "UPDATE deployment SET state = 'Creating', error = '', server_pid = NULL, server_started = NULL,"
-            " server_port = NULL WHERE endpoint = ?",
+            "UPDATE deployment SET state = 'Creating', error = '', server_pid = NULL, server_started = NULL"
+            " WHERE endpoint = ?",
             (endpoint,),
         )
     return True
 
 
 def wanted(store: Store, endpoint: str) -> Wanted | None:
-    """What this process, as the endpoint's gateway, is to do; None: end. Raises sqlite3.Error where the store is busy."""
+    """What this process, as the endpoint's gateway, is to do; None: end. Raises Unexpected where the store is locked."""
     if not store.file.exists():  # connecting would make an empty one
         return None
     with store.read() as db:

@@ -27,7 +27,7 @@ from footplate.local.processes import alive
 from footplate.local.scoring_server import REQUEST_SECONDS, end_leftovers
 from footplate.local.store import Store, now
 from footplate.settings import Settings
-from footplate.workspace.errors import Conflict, Invalid, NotFound, Unexpected, Unreachable
+from footplate.workspace.errors import Conflict, Invalid, NotFound, Unexpected, Unreachable, WorkspaceError
 from footplate.workspace.model import Answer, Deployment, Endpoint, Keys
 
 if TYPE_CHECKING:
@@ -63,23 +63,47 @@ class Endpoints:
         return _endpoint(row, deployments)
 
     def create(self, name: str, description: str = "") -> Endpoint:
-        """Create an endpoint and start its gateway. Raises Invalid (name), Conflict (exists)."""
+        """Create an endpoint and start its gateway, or leave nothing of it.
+
+        Raises Invalid (name), Conflict (exists), Unexpected where the disk or the gateway fails.
+        """
         _check_name("endpoint", name)
         with endpoint_lock(self._store.home):
             with self._store.read() as db:
                 if db.execute("SELECT 1 FROM endpoint WHERE name = ?", (name,)).fetchone():
                     raise Conflict(f"There is already an endpoint {name!r}.", "Use another name, or delete it first.")
-            folder = layout.endpoint_folder(self._store.home, name)
-            shutil.rmtree(folder, ignore_errors=True)
-            folder.mkdir(parents=True, mode=0o700)
-            write_keys(folder)
-            with self._store.write() as db:
-                db.execute(
-                    "INSERT INTO endpoint (name, state, created, description) VALUES (?, 'Creating', ?, ?)",
-                    (name, now(), description),
-                )
-            start_gateway(self._store, name, None, self._settings)
+            try:
+                self._create(name, description)
+            except (OSError, WorkspaceError) as error:
+                self._forget(name)
+                said = error.sentence if isinstance(error, WorkspaceError) else f"{error}."
+                raise Unexpected(
+                    f"Endpoint {name!r} cannot be created: {said}",
+                    "Nothing of it was kept: free space or mend the permissions, or what else it says, and create it again.",
+                    repr(error),
+                ) from error
+            except BaseException:
+                self._forget(name)
+                raise
         return self.endpoint(name)
+
+    def _create(self, name: str, description: str) -> None:
+        folder = layout.endpoint_folder(self._store.home, name)
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(parents=True, mode=0o700)
+        write_keys(folder)
+        with self._store.write() as db:
+            db.execute(
+                "INSERT INTO endpoint (name, state, created, description) VALUES (?, 'Creating', ?, ?)",
+                (name, now(), description),
+            )
+        start_gateway(self._store, name, None, self._settings)
+
+    def _forget(self, name: str) -> None:
+        """Remove what a creation that failed has written; a gateway that comes up after all finds no row, and ends."""
+        shutil.rmtree(layout.endpoint_folder(self._store.home, name), ignore_errors=True)
+        with suppress(Unexpected), self._store.write() as db:  # what made the creation fail is the thing to say
+            db.execute("DELETE FROM endpoint WHERE name = ?", (name,))
 
     def start(self, name: str) -> Endpoint:
         """Start a stopped endpoint, with the same keys and, where it is free, the same port. Raises NotFound, Conflict."""

@@ -11,7 +11,6 @@ import logging
 import os
 import signal
 import socket
-import sqlite3
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,15 +22,15 @@ from footplate.local.endpoint_keys import read_keys
 from footplate.local.scoring_server import REQUEST_SECONDS, ScoringServer
 from footplate.local.store import Store
 from footplate.settings import Settings
-from footplate.workspace.errors import WorkspaceError
+from footplate.workspace.errors import Unexpected, WorkspaceError
 from footplate.workspace.model import Keys
 
 if TYPE_CHECKING:
-    import aiohttp
-
     from footplate.local.gateway_http import Router
 
 POLL_SECONDS = 0.25
+BUSY_SECONDS = 2.0
+"""How long a locked store is waited for while serving; it is tried again at the next poll."""
 
 log = logging.getLogger("footplate.gateway")
 
@@ -45,7 +44,10 @@ class _Kept:
 
 
 class Gateway:
-    """The servers of an endpoint's deployments, and the router in front of them."""
+    """The servers of an endpoint's deployments, and the router in front of them.
+
+    A store that is locked, full or damaged for a while ends nothing: the endpoint serves on as it is until it can be read.
+    """
 
     def __init__(self, store: Store, endpoint: str, keys: Keys, settings: Settings) -> None:
         self._store = store
@@ -58,35 +60,34 @@ class Gateway:
     async def serve(self, listening: socket.socket) -> None:
         """Serve until SIGTERM, or until the endpoint is being deleted, is gone, or belongs to another gateway."""
         # Imported only now: the console waits until the gateway is ready, and requests wait in the socket's queue.
-        import aiohttp
         from aiohttp import web
 
         from footplate.local.gateway_http import Router
 
         for number in (signal.SIGTERM, signal.SIGINT):
             asyncio.get_running_loop().add_signal_handler(number, self._ending.set)
-        async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0)) as client:
-            router = Router(self._endpoint, self._keys, client, REQUEST_SECONDS)
-            runner = web.AppRunner(router.application(), access_log=None, shutdown_timeout=1)
-            await runner.setup()
-            await web.SockSite(runner, listening).start()
-            try:
-                await self._follow(router, client)
-            finally:
-                await asyncio.gather(runner.cleanup(), self._end(self._kept))
+        router = Router(self._endpoint, self._keys, REQUEST_SECONDS)
+        runner = web.AppRunner(router.application(), access_log=None, shutdown_timeout=1)
+        await runner.setup()
+        await web.SockSite(runner, listening).start()
+        try:
+            await self._follow(router)
+        finally:
+            await asyncio.gather(runner.cleanup(), self._end(self._kept))
 
-    async def _follow(self, router: Router, client: aiohttp.ClientSession) -> None:
+    async def _follow(self, router: Router) -> None:
         while not self._ending.is_set():
+            await asyncio.gather(*(kept.server.flush() for kept in self._kept.values()))
             # A task that ends while the store is read may have written after that: it is looked at next time.
-            ended = {name for name, kept in self._kept.items() if kept.task.done()}
+            ended = {name for name, kept in self._kept.items() if kept.task.done() and kept.server.recorded}
             try:
                 wanted = await asyncio.to_thread(endpoint_rows.wanted, self._store, self._endpoint)
-            except sqlite3.OperationalError as error:
+            except Unexpected as error:
                 log.warning("the store could not be read: %s", error)
             else:
                 if wanted is None:
                     return
-                await self._adopt(wanted, ended, client)
+                await self._adopt(wanted, ended)
                 router.backends = {name: kept.server for name, kept in self._kept.items()}
                 router.traffic = wanted.traffic
             try:
@@ -95,7 +96,7 @@ class Gateway:
             except TimeoutError:
                 continue
 
-    async def _adopt(self, wanted: endpoint_rows.Wanted, ended: set[str], client: aiohttp.ClientSession) -> None:
+    async def _adopt(self, wanted: endpoint_rows.Wanted, ended: set[str]) -> None:
         """Start a server for each new deployment and each that was asked for again; end those that were removed."""
         again = {name for name in ended if wanted.states.get(name) == "Creating"}
         gone = {name for name, kept in self._kept.items() if wanted.models.get(name) != kept.server.model}
@@ -104,7 +105,7 @@ class Gateway:
             if name in self._kept or (wanted.states[name] == "Failed" and name not in again):
                 continue
             server = ScoringServer(self._store, self._endpoint, name, model, self._settings)
-            task = asyncio.create_task(server.keep(client), name=name)
+            task = asyncio.create_task(server.keep(), name=name)
             self._kept[name] = _Kept(server, task)
 
     async def _end(self, kept: dict[str, _Kept]) -> None:
@@ -125,28 +126,42 @@ def main(arguments: list[str]) -> int:
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     logging.basicConfig(stream=sys.stderr, level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
     store = Store(home)
+    folder = layout.endpoint_folder(home, endpoint)
     try:
-        keys = read_keys(layout.endpoint_folder(home, endpoint))
+        keys = read_keys(folder)
         settings = settings_module.load()
-    except WorkspaceError as error:
+        os.chdir(folder)  # the scoring servers' sockets are named from here
+    except (WorkspaceError, OSError) as error:
         log.error("%s", error)
         return 1
     with socket.socket(fileno=descriptor) as listening:
         listening.setblocking(False)
         port = listening.getsockname()[1]
-        if not endpoint_rows.claim(store, endpoint, port):
+        try:
+            claimed = endpoint_rows.claim(store, endpoint, port)
+        except Unexpected as error:
+            log.error("%s", error)
+            return 1
+        if not claimed:
             log.error("endpoint %s is gone, being deleted, or has a gateway already", endpoint)
             return 1
         print("ready", flush=True)
         os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
         log.info("gateway of endpoint %s on 127.0.0.1:%s, process %s", endpoint, port, os.getpid())
-        os.chdir("/")
+        following = Store(home, BUSY_SECONDS)
         try:
-            asyncio.run(Gateway(store, endpoint, keys, settings).serve(listening))
+            asyncio.run(Gateway(following, endpoint, keys, settings).serve(listening))
         finally:
-            endpoint_rows.release(store, endpoint)
+            _release(store, endpoint)
     log.info("gateway of endpoint %s has ended", endpoint)
     return 0
+
+
+def _release(store: Store, endpoint: str) -> None:
+    try:
+        endpoint_rows.release(store, endpoint)
+    except Unexpected as error:  # a reader sees by the process that the endpoint is stopped
+        log.error("%s", error)
 
 
 if __name__ == "__main__":

@@ -40,23 +40,22 @@ _NOT_PASSED = frozenset(
 
 
 class Backend(Protocol):
-    """A deployment as the gateway sees it; `port` is None while its server cannot answer."""
+    """A deployment as the gateway sees it; `client` speaks to its server, and is None while that cannot answer."""
 
     name: str
     state: str
     error: str
-    port: int | None
+    client: aiohttp.ClientSession | None
 
 
 class Router:
     """The endpoint's web application. `backends` and `traffic` (per cent) may be replaced while it serves."""
 
-    def __init__(self, endpoint: str, keys: Keys, client: aiohttp.ClientSession, request_seconds: float) -> None:
+    def __init__(self, endpoint: str, keys: Keys, request_seconds: float) -> None:
         self.backends: Mapping[str, Backend] = {}
         self.traffic: Mapping[str, int] = {}
         self._endpoint = endpoint
         self._keys = tuple(f"Bearer {key}".encode() for key in (keys.primary, keys.secondary))
-        self._client = client
         self._timeout = aiohttp.ClientTimeout(total=request_seconds)
 
     def application(self) -> web.Application:
@@ -107,12 +106,12 @@ class Router:
         return self.backends[random.choices(list(weights), list(weights.values()))[0]]
 
     async def _ask(self, backend: Backend, request: web.Request, body: bytes) -> web.Response:
-        if backend.port is None:
+        if (client := backend.client) is None:
             return _unavailable(backend)
         headers = [(name, value) for name, value in request.headers.items() if name.lower() not in _NOT_PASSED]
         try:
-            async with self._client.post(
-                f"http://127.0.0.1:{backend.port}/score",
+            async with client.post(
+                "http://localhost/score",
                 data=BytesIO(body),
                 headers=headers,
                 timeout=self._timeout,

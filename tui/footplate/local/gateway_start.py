@@ -20,9 +20,21 @@ from footplate.workspace.errors import Unexpected
 
 @contextmanager
 def endpoint_lock(home: Path) -> Iterator[None]:
-    """Held while endpoints are created, started, changed or deleted; waits for other threads and processes."""
-    with (home / "endpoints.lock").open("a") as file:
+    """Held while endpoints are created, started, changed or deleted; waits for other threads and processes.
+
+    Raises Unexpected where the lock's file cannot be had.
+    """
+    path = home / "endpoints.lock"
+    try:
+        file = path.open("a")
         fcntl.flock(file, fcntl.LOCK_EX)
+    except OSError as error:
+        raise Unexpected(
+            f"The lock {path} cannot be taken: {error.strerror or error}.",
+            "Free space or mend the permissions of that folder.",
+            repr(error),
+        ) from error
+    with file:
         yield
 
 
@@ -31,6 +43,17 @@ def start_gateway(store: Store, endpoint: str, kept_port: int | None, settings: 
 
     Raises Unexpected with the log's last line where it does not come up.
     """
+    try:
+        _start(store, endpoint, kept_port, settings)
+    except OSError as error:
+        raise Unexpected(
+            f"The gateway of endpoint {endpoint!r} cannot be started: {error}.",
+            "Free space or mend the permissions, then start it again.",
+            repr(error),
+        ) from error
+
+
+def _start(store: Store, endpoint: str, kept_port: int | None, settings: Settings) -> None:
     folder = layout.endpoint_folder(store.home, endpoint)
     end_leftovers(folder)
     log_file = folder / "gateway.log"
@@ -51,10 +74,11 @@ def start_gateway(store: Store, endpoint: str, kept_port: int | None, settings: 
         ) as started:
             said = started.stdout.readline() if started.stdout else b""
     if said.strip() != b"ready":
+        reason = server_log.reason(log_file, begin) or "it said nothing"
         raise Unexpected(
-            f"The gateway of endpoint {endpoint!r} did not start.",
+            f"The gateway of endpoint {endpoint!r} did not start: {reason.rstrip('.')}.",
             f"Its log is {log_file}.",
-            server_log.reason(log_file, begin),
+            reason,
         )
 
 

@@ -61,7 +61,15 @@ class Models:
             )
         job = None if isinstance(source, Path) else source
         folder = source if isinstance(source, Path) else self._job_output(source)
-        if not folder.is_dir() or not any(folder.iterdir()):
+        try:
+            empty = not folder.is_dir() or not any(folder.iterdir())
+        except OSError as error:
+            raise Invalid(
+                f"{folder} cannot be read: {error.strerror or error}.",
+                "Mend the permissions, or name another.",
+                repr(error),
+            ) from error
+        if empty:
             what = f"The outputs of job {job!r} are empty" if job else f"{folder} is no folder with files in it"
             raise Invalid(f"{what}: there is nothing to register.", "Write the model to ./outputs, or name its folder.")
         metadata = _metadata(folder / "model.json")
@@ -149,14 +157,20 @@ class Models:
 
 
 def _metadata(file: Path) -> Mapping[str, Any]:
-    if not file.is_file():
-        return {}
-    if (size := file.stat().st_size) > _METADATA_LIMIT:
-        raise Invalid(
-            f"{file} has {size} bytes; a model.json may have {_METADATA_LIMIT}.", "Keep weights in other files."
-        )
     try:
+        if not file.is_file():
+            return {}
+        if (size := file.stat().st_size) > _METADATA_LIMIT:
+            raise Invalid(
+                f"{file} has {size} bytes; a model.json may have {_METADATA_LIMIT}.", "Keep weights in other files."
+            )
         metadata = json.loads(file.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise Invalid(
+            f"{file} cannot be read: {error.strerror or error}.", "Mend its permissions.", repr(error)
+        ) from error
+    except RecursionError as error:
+        raise Invalid(f"{file} is nested too deep.", "Mend it, or leave it out.") from error
     except ValueError as error:  # no JSON, or no UTF-8
         raise Invalid(f"{file} is not JSON: {error}.", "Mend it, or leave it out.", repr(error)) from error
     if not isinstance(metadata, dict):

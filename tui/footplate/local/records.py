@@ -43,5 +43,11 @@ def job(row: sqlite3.Row, headline: tuple[str, float] | None = None) -> Job:
 
 
 def mapping(text: str) -> Mapping[str, Any]:
-    """A JSON object of the store; most rows have an empty one, which is not worth the parser."""
-    return {} if text == "{}" else dict(json.loads(text))
+    """A JSON object of the store; empty for what is none, so that one strange row does not end a list."""
+    if text == "{}":  # most rows, and not worth the parser
+        return {}
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError):
+        return {}
+    return found if isinstance(found, dict) else {}

@@ -7,8 +7,8 @@ import logging
 import os
 import signal
 import socket
-import sqlite3
 import sys
+from contextlib import chdir
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,7 +17,7 @@ from footplate.local.processes import signal_group, start_time
 from footplate.local.serving_python import serving_python
 from footplate.local.store import Store
 from footplate.settings import Settings
-from footplate.workspace.errors import Invalid
+from footplate.workspace.errors import Invalid, Unexpected
 
 if TYPE_CHECKING:
     from asyncio.subprocess import Process
@@ -34,6 +34,9 @@ RESTART_SECONDS = (0.5, 2.0, 5.0)
 STEADY_SECONDS = 60.0
 """A server that served this long starts its restarts anew."""
 
+_SOCKET = "server.sock"
+"""In the deployment's code folder, below the endpoint's folder that only its owner may enter."""
+
 _END_SECONDS = 6.0
 _GUARD = Path(__file__).with_name("serving_guard.py")
 _GUNICORN_SETTINGS = Path(__file__).with_name("gunicorn_settings.py")
@@ -46,8 +49,11 @@ class ScoringServer:
     """`azureml-inference-server-http` for one deployment.
 
     Its WSGI app is run by gunicorn, as its own command does; that command always listens on every address of the machine,
-    so gunicorn is started here with a socket on 127.0.0.1 that is already bound: no free port can be lost on the way.
-    `port` is None while no request can be answered. The deployment's row in the store follows what happens.
+    so gunicorn is started here with a Unix socket that is already bound, in a folder that only its owner may enter: no other
+    user of the machine can go round the gateway and its keys. `client` speaks to it, and is None while no request can be
+    answered. The deployment's row in the store follows what happens; what cannot be written there waits for `flush`.
+
+    The process's current folder must be the endpoint's: a socket's address has room for 107 bytes, a home for more.
     """
 
     def __init__(self, store: Store, endpoint: str, name: str, model: str, settings: Settings) -> None:
@@ -55,15 +61,29 @@ class ScoringServer:
         self.model = model
         self.state = "Creating"
         self.error = ""
-        self.port: int | None = None
+        self.client: aiohttp.ClientSession | None = None
         self._store = store
         self._endpoint = endpoint
         self._settings = settings
         self._folder = layout.endpoint_folder(store.home, endpoint) / name
         self._log_file = self._folder / "server.log"
+        self._unwritten: tuple[str, str, int | None] | None = None
+        self._writing = asyncio.Lock()
 
-    async def keep(self, client: aiohttp.ClientSession) -> None:
+    @property
+    def recorded(self) -> bool:
+        """Whether the store knows the state."""
+        return self._unwritten is None
+
+    async def keep(self) -> None:
         """Serve until cancelled, or until the deployment has failed; cancelling ends the whole process group."""
+        import aiohttp
+
+        connector = aiohttp.UnixConnector(f"{self.name}/code/{_SOCKET}", limit=0)
+        async with aiohttp.ClientSession(connector=connector) as client:
+            await self._keep(client)
+
+    async def _keep(self, client: aiohttp.ClientSession) -> None:
         try:
             python = await asyncio.to_thread(serving_python, self._settings)
         except Invalid as error:
@@ -74,7 +94,10 @@ class ScoringServer:
         restarts = 0
         while True:
             started = loop.time()
-            ready, why = await self._serve(python, client)
+            try:
+                ready, why = await self._serve(python, client)
+            except OSError as error:
+                ready, why = False, f"Deployment {self.name!r} of {self.model} cannot be started: {error}."
             served_once = served_once or ready
             if ready and loop.time() - started > STEADY_SECONDS:
                 restarts = 0
@@ -89,18 +112,18 @@ class ScoringServer:
     async def _serve(self, python: str, client: aiohttp.ClientSession) -> tuple[bool, str]:
         """One life of the server: whether it was ready, and the sentence why it ended."""
         begin = self._log_file.stat().st_size if self._log_file.exists() else 0
-        process, port, hold = await self._start(python)
+        process, hold = await self._start(python)
         ready = False
         ending = "the server ended before it was ready"
         try:
-            ready, ending = await self._ready(port, client)
+            ready, ending = await self._ready(client)
             if ready:
-                self.port = port
-                await self._record("Succeeded", "", process.pid, port)
+                self.client = client
+                await self._record("Succeeded", "", process.pid)
                 await process.wait()
                 ending = "the server died"
         finally:
-            self.port = None
+            self.client = None
             os.close(hold)  # the guard sees this and ends the group
             try:
                 async with asyncio.timeout(_END_SECONDS):
@@ -112,29 +135,38 @@ class ScoringServer:
         said = f": {reason}" if reason else f", with exit code {process.returncode} and nothing in its log"
         return ready, f"Deployment {self.name!r} of {self.model}: {ending}{said.rstrip('.')}."
 
-    async def _start(self, python: str) -> tuple[Process, int, int]:
-        """The guard's process, the server's port, and the pipe end whose closing ends them."""
+    async def _start(self, python: str) -> tuple[Process, int]:
+        """The guard's process, and the pipe end whose closing ends it and the server."""
         code = self._folder / "code"
-        reading, hold = os.pipe()
-        with socket.create_server(("127.0.0.1", 0)) as listening, self._log_file.open("ab") as output:
+        with socket.socket(socket.AF_UNIX) as listening, self._log_file.open("ab") as output:
+            with chdir(code):  # gunicorn, whose folder this is, removes the socket by the same name
+                Path(_SOCKET).unlink(missing_ok=True)
+                listening.bind(_SOCKET)
+            listening.listen()
             fd = listening.fileno()
             # One worker, as a deployment has by default; its time-out frees a worker that a request has hung up.
             gunicorn = ("gunicorn", "--config", str(_GUNICORN_SETTINGS), "--bind", f"fd://{fd}", "--workers", "1")
             limits = ("--timeout", str(int(REQUEST_SECONDS) + 5), "--graceful-timeout", "2")
             logs = ("--access-logfile", "-", "--error-logfile", "-")
             command = (python, "-m", *gunicorn, *limits, *logs, "azureml_inference_server_http.server.entry:app")
-            process = await asyncio.create_subprocess_exec(
-                *(sys.executable, "-I", "-S", str(_GUARD), str(fd), *command),
-                stdin=reading,
-                stdout=output,
-                stderr=asyncio.subprocess.STDOUT,
-                pass_fds=(fd,),
-                start_new_session=True,
-                cwd=code,
-                env=self._environment(code),
-            )
-            os.close(reading)
-            return process, int(listening.getsockname()[1]), hold
+            reading, hold = os.pipe()
+            try:
+                process = await asyncio.create_subprocess_exec(
+                    *(sys.executable, "-I", "-S", str(_GUARD), str(fd), *command),
+                    stdin=reading,
+                    stdout=output,
+                    stderr=asyncio.subprocess.STDOUT,
+                    pass_fds=(fd,),
+                    start_new_session=True,
+                    cwd=code,
+                    env=self._environment(code),
+                )
+            except BaseException:
+                os.close(hold)  # a guard that was started after all ends by this
+                raise
+            finally:
+                os.close(reading)
+            return process, hold
 
     def _environment(self, code: Path) -> dict[str, str]:
         name, _, version = self.model.rpartition(":")
@@ -155,34 +187,45 @@ class ScoringServer:
             "SPT_NOENV": "1",  # setproctitle, where gunicorn finds it, would write over the environment we look for
         }
 
-    async def _ready(self, port: int, client: aiohttp.ClientSession) -> tuple[bool, str]:
+    async def _ready(self, client: aiohttp.ClientSession) -> tuple[bool, str]:
         """Wait for the health route; the connection waits in the socket's queue until the model is loaded."""
         import aiohttp
 
         within = aiohttp.ClientTimeout(total=READY_SECONDS)
         try:
-            async with client.get(f"http://127.0.0.1:{port}/", timeout=within) as answer:
+            async with client.get("http://localhost/", timeout=within) as answer:
                 return answer.status == 200, f"the health route answered {answer.status}"
         except TimeoutError:
             return False, f"the server was not ready within {READY_SECONDS:.0f} seconds"
         except aiohttp.ClientError:
             return False, "the server ended before it was ready"
 
-    async def _record(self, state: str, error: str, pid: int | None = None, port: int | None = None) -> None:
+    async def _record(self, state: str, error: str, pid: int | None = None) -> None:
         self.state, self.error = state, error
+        self._unwritten = (state, error, pid)
         log.info("deployment %s: %s %s", self.name, state, error)
-        try:
-            await asyncio.to_thread(self._write, state, error, pid, port)
-        except sqlite3.OperationalError as fault:
-            log.warning("the store could not be written: %s", fault)  # the server goes on; requests see its true state
+        await self.flush()
 
-    def _write(self, state: str, error: str, pid: int | None, port: int | None) -> None:
+    async def flush(self) -> None:
+        """Write to the store what it does not know yet; where it is locked or full the next call tries again."""
+        async with self._writing:
+            if (unwritten := self._unwritten) is None:
+                return
+            try:
+                await asyncio.to_thread(self._write, *unwritten)
+            except Unexpected as fault:
+                log.warning("the state %s of deployment %s could not be written: %s", unwritten[0], self.name, fault)
+                return
+            if self._unwritten is unwritten:
+                self._unwritten = None
+
+    def _write(self, state: str, error: str, pid: int | None) -> None:
         started = None if pid is None else start_time(pid)
         with self._store.write() as db:
             db.execute(
-                "UPDATE deployment SET state = ?, error = ?, server_pid = ?, server_started = ?, server_port = ?"
+                "UPDATE deployment SET state = ?, error = ?, server_pid = ?, server_started = ?"
                 " WHERE endpoint = ? AND name = ?",
-                (state, error, pid, started, port, self._endpoint, self.name),
+                (state, error, pid, started, self._endpoint, self.name),
             )
 
 

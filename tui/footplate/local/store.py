@@ -102,7 +102,6 @@ CREATE TABLE deployment (
     error TEXT NOT NULL DEFAULT '',
     server_pid INTEGER,
     server_started REAL,
-    server_port INTEGER,
     PRIMARY KEY (endpoint, name)
 ) STRICT;
 """
@@ -123,10 +122,14 @@ def moment(seconds: float | None) -> datetime | None:
 
 
 class Store:
-    """The SQLite file of one home folder. A connection a call: cheap (50 µs), and safe between threads and processes."""
+    """The SQLite file of one home folder. A connection a call: cheap (50 µs), and safe between threads and processes.
 
-    def __init__(self, home: Path) -> None:
+    Where another process holds its lock, a call waits `busy_seconds` before it raises Unexpected.
+    """
+
+    def __init__(self, home: Path, busy_seconds: float = 30.0) -> None:
         self.home = home
+        self._busy_seconds = busy_seconds
         self.file = home / "footplate.db"
 
     def prepare(self) -> None:
@@ -167,7 +170,7 @@ class Store:
             return SCHEMA_VERSION
 
     def _connect(self) -> sqlite3.Connection:
-        db = sqlite3.connect(self.file, timeout=30, isolation_level=None)
+        db = sqlite3.connect(self.file, timeout=self._busy_seconds, isolation_level=None)
         db.row_factory = sqlite3.Row
         db.execute("PRAGMA synchronous = NORMAL")
         db.execute("PRAGMA foreign_keys = ON")

@@ -8,10 +8,11 @@ import re
 import secrets
 import shutil
 import sqlite3
+import stat
 import subprocess
 import sys
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -71,8 +72,11 @@ def _check(store: Store, settings: Settings, data_assets: DataAssets, job_file: 
     with store.read() as db:
         if db.execute("SELECT 1 FROM job WHERE name = ?", (name,)).fetchone():
             raise _taken(name)
-    if job_file.code is not None and not job_file.code.is_dir():
-        raise Invalid(f"The code folder {job_file.code} is not there.", f"Mend `code` in {job_file.label}.")
+    if job_file.code is not None and not _look(job_file.code, stat.S_ISDIR):
+        raise Invalid(
+            f"{job_file.label} line {job_file.line('code')}: the code folder {job_file.code} is not there.",
+            "Mend `code`; it is relative to the job file.",
+        )
     if shutil.which("bash") is None:
         raise Invalid("There is no bash on PATH, which runs a job's command.", "Install bash.")
     inputs, assets = _resolve_inputs(store, data_assets, job_file)
@@ -115,19 +119,31 @@ def _resolve_inputs(store: Store, data_assets: DataAssets, job_file: JobFile) ->
                 f"Input {given.name!r}: {path} cannot be read by the local workspace yet.",
                 "Download it and give a path.",
             )
-        place = (job_file.base / Path(path).expanduser()).resolve()
-        if not place.exists():
+        place = Path(os.path.realpath(job_file.base / os.path.expanduser(path)))  # noqa: PTH111  # raises for no ~user
+        if not _look(place, lambda _: True):
             raise Invalid(f"Input {given.name!r}: {place} is not there.", f"Mend its `path` in {job_file.label}.")
-        if given.type in ("uri_folder", "mltable") and not place.is_dir():
+        if given.type in ("uri_folder", "mltable") and not _look(place, stat.S_ISDIR):
             raise Invalid(
                 f"Input {given.name!r}: {place} is not a folder.", "Set its type to uri_file, or name a folder."
             )
-        if given.type == "uri_file" and not place.is_file():
+        if given.type == "uri_file" and not _look(place, stat.S_ISREG):
             raise Invalid(
                 f"Input {given.name!r}: {place} is not a file.", "Set its type to uri_folder, or name a file."
             )
         inputs[given.name] = str(place)
     return inputs, tuple(assets)
+
+
+def _look(place: Path, of_kind: Callable[[int], bool]) -> bool:
+    """Whether a place is there, with a mode of that kind. Raises Invalid where it may not be looked at."""
+    try:
+        return of_kind(place.stat().st_mode)
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    except OSError as error:
+        raise Invalid(
+            f"{place} cannot be looked at: {error.strerror or error}.", "Mend the path or its permissions.", repr(error)
+        ) from error
 
 
 def _model_folder(store: Store, reference: str) -> Path:

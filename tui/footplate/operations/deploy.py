@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
-from footplate.workspace import Conflict, Deployment, NotFound, Workspace, WorkspaceError
+from footplate.workspace import Conflict, Deployment, NotFound, Unreachable, Workspace, WorkspaceError
 
 POLL_SECONDS = 0.2
 
@@ -35,7 +35,7 @@ async def deploy(
 ) -> Deployment:
     """Deploy `model` as `name` on `endpoint` and wait until it serves; the same call twice changes nothing.
 
-    Raises NotFound for the model before anything is made, and DeploymentFailed with the reason and the log's tail.
+    Raises NotFound for the model before anything is made, and what `wait` raises.
     """
     found = await workspace.model(model)
     try:
@@ -52,9 +52,13 @@ async def deploy(
 
 
 async def wait(workspace: Workspace, endpoint: str, name: str) -> Deployment:
-    """Wait until a deployment is Succeeded. Raises DeploymentFailed, or NotFound when it was deleted meanwhile."""
+    """Wait until a deployment is Succeeded.
+
+    Raises DeploymentFailed, NotFound when it was deleted meanwhile, Unreachable when its endpoint stopped or is being deleted.
+    """
     while True:
-        for deployment in (await workspace.endpoint(endpoint)).deployments:
+        found = await workspace.endpoint(endpoint)
+        for deployment in found.deployments:
             if deployment.name == name:
                 break
         else:
@@ -67,7 +71,18 @@ async def wait(workspace: Workspace, endpoint: str, name: str) -> Deployment:
             log = await workspace.deployment_log(endpoint, name, 30)
             raise DeploymentFailed(
                 f"Deployment {name!r} of endpoint {endpoint!r} failed: {deployment.error or 'no reason given'}",
-                f"Mend it and delete the endpoint before the next try: footplate endpoint delete {endpoint}.",
+                "Its log says more; mend it and deploy again.",
                 log,
+            )
+        if found.state == "Deleting":
+            raise Unreachable(
+                f"Endpoint {endpoint!r} is being deleted, and its deployment {name!r} with it.",
+                "Deploy again when it is gone, or to another endpoint.",
+            )
+        if "Stopped" in (found.state, deployment.state):
+            raise Unreachable(
+                f"Endpoint {endpoint!r} stopped before its deployment {name!r} was ready.",
+                f"Start it again, which starts the deployment too: footplate endpoint start {endpoint}",
+                found.error,
             )
         await asyncio.sleep(POLL_SECONDS)

@@ -25,7 +25,11 @@ class Filter:
     @classmethod
     def parse(cls, expression: str) -> Filter:
         """Read an expression; never raises."""
-        words, absent, statuses, others, error = [], [], [], [], ""
+        words: list[str] = []
+        absent: list[str] = []
+        statuses: list[tuple[str, ...]] = []
+        others: list[str] = []
+        error = ""
         for written in expression.split():
             negated, term = written.startswith("!"), written.lower().removeprefix("!")
             field, colon, listed = term.partition(":")

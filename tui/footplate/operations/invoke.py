@@ -99,11 +99,9 @@ async def preprocessing(workspace: Workspace, endpoint: Endpoint, deployment: st
     if target is None:
         return None
     try:
-        model = await workspace.model(target.model)
+        return (await workspace.model(target.model)).preprocessing
     except NotFound:
         return None
-    found = model.metadata.get("preprocessing")
-    return found if isinstance(found, Mapping) else None
 
 
 def prepare(path: Path, spec: Mapping[str, Any] | None, form: str = "auto") -> Request:
@@ -114,7 +112,7 @@ def prepare(path: Path, spec: Mapping[str, Any] | None, form: str = "auto") -> R
         return _prepare(path, spec, form)
     except OSError as error:
         raise Invalid(
-            f"The picture {path} cannot be read: {error.strerror}.", "Mend its permissions, or give another."
+            f"The picture {path} cannot be read: {error.strerror or error}.", "Mend its permissions, or give another."
         ) from error
 
 

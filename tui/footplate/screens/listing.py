@@ -13,6 +13,7 @@ from textual.content import Content
 from textual.widgets import Input, Static
 
 from footplate.logs.sanitise import clean
+from footplate.operations.filters import Filter
 from footplate.screens.base import ConsoleScreen
 from footplate.widgets.chrome import KeyLine
 from footplate.widgets.virtual_table import Cell, Column, Row, VirtualTable
@@ -46,7 +47,7 @@ class ListScreen(ConsoleScreen):
     def compose(self) -> ComposeResult:
         """Top line, filter, table, explanation, keys."""
         yield self.top()
-        yield Input(placeholder="words to keep; status:failed; empty shows all", id="filter", compact=True)
+        yield Input(placeholder="words, !word, status:failed,running; empty shows all", id="filter", compact=True)
         table = VirtualTable(self.columns, id="table", marking=self.marking)
         table.empty = "Loading …"
         yield table
@@ -104,7 +105,7 @@ class ListScreen(ConsoleScreen):
         rows = self._all
         kept = rows
         if self.expression or self.only_faults:
-            kept = await asyncio.to_thread(keep, rows, self.columns, self.expression, self.only_faults)
+            kept = await asyncio.to_thread(keep, rows, self.columns, Filter.parse(self.expression), self.only_faults)
         if not self.query("#table"):
             return  # left meanwhile
         table = self.table
@@ -123,6 +124,8 @@ class ListScreen(ConsoleScreen):
         kept, total = len(self.table.rows), len(self._all)
         if kept != total:
             shown = Content.assemble((f"{kept:,} of {total:,}  ", "bold $accent"), shown)
+        if error := Filter.parse(self.expression).error:
+            shown = Content.styled(clean(error), "$text-warning")
         self.query_one("#explain", Static).update(shown)
         self.query_one(KeyLine).turn_off(self.not_now(key))
 
@@ -191,25 +194,15 @@ class ListScreen(ConsoleScreen):
         """Go into what is under the cursor."""
 
 
-def keep(rows: Sequence[Row], columns: Sequence[Column], expression: str, only_faults: bool) -> list[Row]:
-    """The rows that pass: all words must occur, `status:A,B` looks at the status alone; a fault is a cell in error style."""
+def keep(rows: Sequence[Row], columns: Sequence[Column], wanted: Filter, only_faults: bool) -> list[Row]:
+    """The rows that pass the filter; a fault is a cell in error style."""
     status_at = next((i for i, column in enumerate(columns) if column.key == "status"), None)
-    words, statuses = [], []
-    for term in expression.lower().split():
-        field, colon, wanted = term.partition(":")
-        if colon and field in ("status", "state"):
-            statuses.append([one for one in wanted.split(",") if one])
-        else:
-            words.append(term)
 
     def passes(row: Row) -> bool:
         if only_faults and not any(isinstance(cell, Cell) and cell.style == "error" for cell in row.cells):
             return False
-        texts = [(cell if isinstance(cell, str) else cell.text).lower() for cell in row.cells]
-        status = texts[status_at] if status_at is not None else ""
-        if not all(any(one in status for one in wanted) for wanted in statuses):
-            return False
-        whole = " ".join((row.key.lower(), *texts))
-        return all(word in whole for word in words)
+        texts = [cell if isinstance(cell, str) else cell.text for cell in row.cells]
+        status = texts[status_at].rpartition(" ")[2] if status_at is not None else ""  # after the letter that tells it
+        return wanted.passes(" ".join((row.key, *texts)), status)
 
     return [row for row in rows if passes(row)]

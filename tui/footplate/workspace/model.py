@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -17,6 +18,13 @@ ACTIVE_STATUSES = frozenset(
 def iso(moment: datetime | None) -> str | None:
     """A moment as ISO 8601 in UTC with a `Z`, or None."""
     return None if moment is None else moment.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def _finite(value: float) -> bool:
+    try:
+        return math.isfinite(value)
+    except OverflowError:  # a whole number past every float
+        return False
 
 
 @dataclass(frozen=True)
@@ -192,7 +200,11 @@ class DataAsset:
 
 @dataclass(frozen=True)
 class Model:
-    """A registered model. `metadata` is its `model.json`, where it has one; `size` is in bytes."""
+    """A registered model; `size` is in bytes.
+
+    `metadata` is its `model.json`, where it has one: a JSON object of any shape. The properties read from it what has the shape
+    that footplate's trainer writes, and nothing else.
+    """
 
     name: str
     version: str
@@ -209,6 +221,44 @@ class Model:
         """`name:version`."""
         return f"{self.name}:{self.version}"
 
+    @property
+    def class_names(self) -> tuple[str, ...]:
+        """`classes`: names in the order of the model's outputs; empty unless it is a list of strings."""
+        found = self.metadata.get("classes")
+        if not isinstance(found, list) or not all(isinstance(name, str) for name in found):
+            return ()
+        # JSON can spell half a surrogate pair, which no terminal takes.
+        return tuple(name.encode("utf-8", "replace").decode() for name in found)
+
+    @property
+    def input_shape(self) -> tuple[int, ...]:
+        """`input_shape`, as in (3, 224, 224); empty unless it is a list of whole numbers from 1."""
+        found = self.metadata.get("input_shape")
+        if not isinstance(found, list) or not all(type(size) is int and size > 0 for size in found):
+            return ()
+        return tuple(found)
+
+    @property
+    def best_metric(self) -> tuple[str, float] | None:
+        """`best_val_acc` of `metrics`, where it is a finite number."""
+        value = self._metrics().get("best_val_acc")
+        return None if value is None else ("best_val_acc", float(value))
+
+    @property
+    def preprocessing(self) -> Mapping[str, Any] | None:
+        """`preprocessing`, where it is an object; what is in it is not checked here."""
+        found = self.metadata.get("preprocessing")
+        return found if isinstance(found, Mapping) else None
+
+    def _metrics(self) -> dict[str, float]:
+        """The finite numbers of `metrics`."""
+        found = self.metadata.get("metrics")
+        return {
+            name: value
+            for name, value in (found.items() if isinstance(found, Mapping) else ())
+            if isinstance(value, int | float) and not isinstance(value, bool) and _finite(value)
+        }
+
     def document(self) -> dict[str, Any]:
         """What `--json` prints."""
         return {
@@ -220,8 +270,8 @@ class Model:
             "description": self.description,
             "tags": dict(self.tags),
             "size": self.size,
-            "classes": self.metadata.get("classes"),
-            "metrics": self.metadata.get("metrics"),
+            "classes": list(self.class_names) or None,
+            "metrics": self._metrics() or None,
         }
 
 

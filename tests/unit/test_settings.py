@@ -1,0 +1,106 @@
+"""The settings file: what is read when, and the sentences on what is wrong."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from footplate import settings
+from footplate.workspace import Invalid
+from footplate.workspace.open import open_workspace
+
+AZURE = """\
+[workspaces.prod]
+kind = "azure"
+subscription_id = "0000"
+resource_group = "birds"
+workspace_name = "aviary"
+cloud = "AzureCloud"
+read_only = true
+"""
+
+
+@pytest.fixture
+def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    for name in ("FOOTPLATE_WORKSPACE", "FOOTPLATE_LOCAL_PYTHON", "FOOTPLATE_SERVING_PYTHON"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("FOOTPLATE_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("FOOTPLATE_CONFIG", str(tmp_path / "config.toml"))
+    return tmp_path / "config.toml"
+
+
+def test_a_workspace_of_another_kind_is_left_unread_until_it_is_opened(file):
+    file.write_text(AZURE)
+    assert open_workspace().name == "local"
+    found = settings.load().find("prod")
+    assert (found.kind, found.read_only) == ("azure", True)
+    with pytest.raises(Invalid, match="kind 'azure', which this version cannot open"):
+        open_workspace("prod")
+
+
+@pytest.mark.parametrize(
+    ("table", "words"),
+    [
+        ("colour = 'red'", "unknown key workspaces.prod.colour"),
+        ("read_only = 'yes'", r"workspaces.prod.read_only must be true or false, not 'yes'"),
+        ("kind = 3", r"workspaces.prod.kind must be text in quotes, not 3"),
+        ("name = 'x'", "unknown key workspaces.prod.name"),
+    ],
+)
+def test_a_faulty_workspace_names_its_key_and_hinders_no_other(file, table, words):
+    file.write_text(f"[workspaces.prod]\n{table}\n")
+    assert open_workspace().name == "local"
+    with pytest.raises(Invalid, match=words) as refused:
+        open_workspace("prod")
+    assert str(file) in refused.value.sentence
+
+
+def test_an_unknown_workspace_names_the_known_ones(file):
+    file.write_text(AZURE)
+    with pytest.raises(Invalid, match="no workspace 'test'") as refused:
+        settings.load().find("test")
+    assert refused.value.next_step == "Known: local, prod."
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("workspace = 3", "workspace must be text in quotes, not 3"),
+        ("workspaces = 3", "workspaces must be a table"),
+        ("[workspaces]\nprod = 3", "workspaces.prod must be a table"),
+        ("[local]\npyton = 'x'", "unknown key local.pyton"),
+        ("[serving]\npython = 3", "serving.python must be text in quotes"),
+        ("colour = 'red'", "unknown key colour"),
+        ("[local", "is not TOML"),
+    ],
+)
+def test_what_is_wrong_is_named_by_file_and_key(file, text, words):
+    file.write_text(text)
+    with pytest.raises(Invalid, match=words) as refused:
+        settings.load()
+    assert str(file) in refused.value.sentence
+
+
+def test_a_settings_file_that_cannot_be_read_is_a_sentence(file, tmp_path):
+    with pytest.raises(Invalid, match="cannot be read: Is a directory"):
+        settings.load(tmp_path)
+    with pytest.raises(Invalid, match="cannot be read: Input/output error"):
+        settings.load(Path("/proc/self/mem"))  # readable by nobody from its start, root or not
+    file.write_bytes(b"\xff")
+    with pytest.raises(Invalid, match="is not UTF-8"):
+        settings.load()
+
+
+def test_environment_variables_go_before_the_file(file, monkeypatch):
+    file.write_text("workspace = 'a'\n[local]\npython = 'file'\n[workspaces.local]\nread_only = true\n")
+    assert settings.load().workspace == "a"
+    for name, value in (("WORKSPACE", "local"), ("LOCAL_PYTHON", "environment"), ("LOCAL_READ_ONLY", "no")):
+        monkeypatch.setenv(f"FOOTPLATE_{name}", value)
+    loaded = settings.load()
+    assert (loaded.workspace, loaded.local.python, loaded.serving.python) == ("local", "environment", "")
+    assert loaded.find("local").read_only
+
+
+def test_without_a_file_there_is_the_local_workspace(file):
+    assert settings.load().find(settings.load().workspace) == settings.WorkspaceSettings("local")
