@@ -1,13 +1,14 @@
 """Make the README's pictures from the running console: jobs, launch form, live job, invoke panel.
 
-Runs a demo in a home of its own when none is given (`python docs/make_pictures.py [HOME]`), then drives the console
-through its screens by keys and exports each as SVG into docs/pictures.
+Runs a demo in a home of its own, then drives the console through its screens by keys and exports each as SVG: those of
+the README into docs/pictures, the others, to be looked at, into build/pictures.
 """
 
 from __future__ import annotations
 
 import asyncio
 import os
+import subprocess
 import sys
 import tempfile
 import time
@@ -17,8 +18,9 @@ from typing import Any
 
 from textual.pilot import Pilot
 
-FOLDER = Path(__file__).resolve().parent / "pictures"
+ROOT = Path(__file__).resolve().parents[1]
 SIZES = ((160, 45), (80, 24))
+README = {"jobs-160x45", "launch-160x45", "job-log-160x45", "job-metrics-160x45", "invoke-160x45"}
 
 
 async def until(pilot: Pilot[Any], condition: Callable[[], object], seconds: float = 120) -> None:
@@ -33,9 +35,11 @@ async def until(pilot: Pilot[Any], condition: Callable[[], object], seconds: flo
 def save(pilot: Pilot[Any], name: str) -> None:
     """Export what is on screen."""
     size = pilot.app.size
-    file = FOLDER / f"{name}-{size.width}x{size.height}.svg"
+    full = f"{name}-{size.width}x{size.height}"
+    file = ROOT / ("docs/pictures" if full in README else "build/pictures") / f"{full}.svg"
+    file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(pilot.app.export_screenshot(title="footplate"), encoding="utf-8")
-    print(file)
+    print(file.relative_to(ROOT))
 
 
 async def tour(size: tuple[int, int]) -> None:
@@ -104,19 +108,19 @@ async def tour(size: tuple[int, int]) -> None:
 
 
 def main() -> None:
-    """Run the demo where needed, then the tour in each size."""
-    FOLDER.mkdir(exist_ok=True)
-    with tempfile.TemporaryDirectory() as temporary:
-        os.environ["FOOTPLATE_HOME"] = sys.argv[1] if len(sys.argv) > 1 else temporary
-        os.environ["FOOTPLATE_CONFIG"] = str(Path(temporary) / "none.toml")
-        from footplate.cli import cli
-
-        if len(sys.argv) == 1:
-            cli.main(["demo"], standalone_mode=False)
-        for size in SIZES:
-            asyncio.run(tour(size))
-        if len(sys.argv) == 1:
-            cli.main(["demo", "--clean"], standalone_mode=False)
+    """Run the demo in a home of its own, then the tour in each size."""
+    with tempfile.TemporaryDirectory() as home:
+        # The console writes this home as `~`, so that no picture shows a folder of the machine it was made on.
+        os.environ |= {"HOME": home, "XDG_DATA_HOME": f"{home}/.local/share", "XDG_CONFIG_HOME": f"{home}/.config"}
+        os.environ.pop("FOOTPLATE_HOME", None)
+        os.environ.pop("FOOTPLATE_CONFIG", None)
+        footplate = [sys.executable, "-m", "footplate", "demo"]
+        subprocess.run(footplate, check=True)
+        try:
+            for size in SIZES:
+                asyncio.run(tour(size))
+        finally:
+            subprocess.run([*footplate, "--clean"], check=True)
 
 
 if __name__ == "__main__":

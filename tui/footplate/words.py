@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from datetime import UTC, datetime
+from pathlib import Path
 
 
 def span(seconds: float | None) -> str:
@@ -62,3 +63,11 @@ def ranks(nodes: int, each: int) -> str:
     """`2 × 4 = 8 ranks`, or `1 rank`."""
     total = nodes * each
     return "1 rank" if total == 1 else f"{nodes} × {each} = {total} ranks"
+
+
+def path(given: Path) -> str:
+    """A path as a shell writes it: the user's home folder as `~`."""
+    try:
+        return f"~/{given.relative_to(Path.home())}"
+    except (ValueError, RuntimeError):
+        return str(given)

@@ -163,7 +163,7 @@ class InvokeScreen(ConsoleScreen):
         self._picture = path
         field = self.query_one("#path", Input)
         with field.prevent(Input.Changed):
-            field.value = str(path)
+            field.value = words.path(path)
         self._prediction = None
         self.query_one(Bars).show([])
         self._say(Content.styled("s sends it", "$text-muted"))

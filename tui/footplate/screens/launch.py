@@ -72,7 +72,7 @@ class TemplatesScreen(ConsoleScreen):
                 about, shape = Cell(str(error), "error"), ""
             except Exception as error:  # noqa: BLE001  one strange file must not hide the others
                 about, shape = Cell(f"footplate cannot read it: {error!r}. See {record(error)}.", "error"), ""
-            rows.append(Row(str(path), (path.name, shape, about, Cell(str(path.parent), "muted"))))
+            rows.append(Row(str(path), (path.name, shape, about, Cell(words.path(path.parent), "muted"))))
         self.app.call_from_thread(self.query_one(VirtualTable).set_rows, rows)
 
     @on(VirtualTable.Selected)
@@ -256,7 +256,7 @@ class LaunchScreen(ConsoleScreen):
             lines.append(Content.styled(f"… and {len(ranks) - 8} more", muted))
         upload = document["upload"]
         by = f", by {upload['ignored_by']}" if upload["ignored_by"] else ""
-        code = f" from {file.code}" if file.code else ""
+        code = f" from {file.values['code']}" if file.code else ""
         lines += [
             Content(""),
             Content.assemble(
