@@ -164,7 +164,7 @@ async def test_several_marked_jobs_are_cancelled_together_after_one_question(hom
         await pilot.press("home", "space", "space", "x")
         await until(pilot, lambda: app.screen.query("#act"))
         await pilot.press("tab", "enter")
-        await until(pilot, lambda: all("C Canceled" in str(row.cells[1]) for row in table(app).rows), 40)
+        await until(pilot, lambda: all("X Canceled" in str(row.cells[1]) for row in table(app).rows), 40)
 
 
 async def test_a_strange_file_among_the_templates_hides_no_other(home, tmp_path):

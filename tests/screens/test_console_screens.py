@@ -154,7 +154,7 @@ async def test_cancel_asks_and_starts_on_cancel(home):
         await pilot.press("x")
         await until(pilot, lambda: isinstance(app.screen, ConfirmDialog))
         await pilot.press("tab", "enter")
-        await until(pilot, lambda: "C Canceled" in str(table(app).rows[0].cells[1]))
+        await until(pilot, lambda: "X Canceled" in str(table(app).rows[0].cells[1]))
 
 
 async def test_read_only_hides_the_keys_and_refuses_in_the_core(home):

@@ -255,7 +255,7 @@ class FootplateApp(App[None]):
         title = f"Cancel job {jobs[0].name}?" if len(jobs) == 1 else f"Cancel {len(jobs)} jobs?"
         typed = str(len(jobs)) if len(jobs) > _CANCEL_UNTYPED else ""
         dialog = ConfirmDialog(
-            title, f"{text}\nWorkspace {self.workspace_name}.", "Cancel job" + "s" * (len(jobs) > 1), typed
+            title, f"{text}\nWorkspace {self.workspace_name}.", "Cancel job" + "s" * (len(jobs) > 1), typed, "Let run"
         )
         if await self.push_screen_wait(dialog):
             for job in jobs:

@@ -18,8 +18,9 @@ def unforeseen(error: BaseException) -> str:
 def record(error: BaseException) -> Path:
     """Append a traceback to the log file and return the file's path; a temporary file where the home cannot be written."""
     text = f"{datetime.now(UTC).isoformat()}\n{''.join(traceback.format_exception(error))}\n"
-    for file in (paths.console_log(), Path(tempfile.gettempdir()) / "footplate-console.log"):
+    for place in (paths.console_log, lambda: Path(tempfile.gettempdir()) / "footplate-console.log"):
         try:
+            file = place()  # fails too, where the home is a relative path and the current folder is gone
             file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
             with file.open("a", encoding="utf-8") as log:
                 log.write(text)

@@ -54,6 +54,11 @@ def number(value: float) -> str:
     return f"{value:.3f}" if 0.01 <= abs(value) < 1000 else f"{value:.3g}"
 
 
+def metric(value: float) -> str:
+    """A metric's value in a column: small ones with three decimals, so that they stand below each other."""
+    return f"{value:.3f}" if abs(value) < 10 else number(value)
+
+
 def percent(share: float) -> str:
     """A share of one as per cent with one decimal."""
     return f"{share * 100:.1f} %"

@@ -68,7 +68,7 @@ def upload_of(job_file: JobFile) -> Upload:
     """What the job takes along. Raises Invalid where its code folder is missing."""
     if job_file.code is None:
         return Upload((), 0, None)
-    if not job_file.code.is_dir():
+    if not _is_folder(job_file.code):
         raise Invalid(
             f"{job_file.label} line {job_file.line('code')}: the code folder {job_file.code} is not there.",
             "Mend `code`; it is relative to the job file.",
@@ -85,3 +85,10 @@ def dry_run(job_file: JobFile, upload: Upload | None = None) -> dict[str, Any]:
         "upload": {"files": len(upload.files), "bytes": upload.bytes, "ignored_by": upload.ignored_by},
         "yaml": job_file.text,
     }
+
+
+def _is_folder(path: Path) -> bool:
+    try:
+        return path.is_dir()
+    except OSError:  # a name too long, a loop of links
+        return False

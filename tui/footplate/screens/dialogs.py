@@ -28,7 +28,7 @@ _FRAME = """
 
 
 class ConfirmDialog(ModalScreen[bool]):
-    """A question that starts on Cancel; with `typed`, the act needs that text typed first."""
+    """A question that starts on its harmless answer; with `typed`, the act needs that text typed first."""
 
     DEFAULT_CSS = _FRAME.format(name="ConfirmDialog")
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -37,9 +37,9 @@ class ConfirmDialog(ModalScreen[bool]):
         Binding("right", "app.focus_next", "Right", show=False),
     ]
 
-    def __init__(self, title: str, text: str, act: str, typed: str = "") -> None:
+    def __init__(self, title: str, text: str, act: str, typed: str = "", harmless: str = "Cancel") -> None:
         super().__init__()
-        self._title, self._text, self._act, self._typed = title, text, act, typed
+        self._title, self._text, self._act, self._typed, self._harmless = title, text, act, typed, harmless
 
     def compose(self) -> ComposeResult:
         """Title, what hangs on it, the typed name, the two buttons."""
@@ -50,7 +50,7 @@ class ConfirmDialog(ModalScreen[bool]):
                 yield Static(Content(f"Type {self._typed} to go on:"), classes="label")
                 yield Input(id="typed", compact=True)
             with Horizontal():
-                yield Button("Cancel", id="cancel", compact=True)
+                yield Button(self._harmless, id="cancel", compact=True)
                 yield Button(self._act, id="act", variant="error", disabled=bool(self._typed), compact=True)
 
     def on_mount(self) -> None:

@@ -29,12 +29,14 @@ _STATUS_STYLES: dict[str, CellStyle] = {
     "Provisioning": "warn",
     "Starting": "warn",
 }
+_LETTERS = {"Canceled": "X", "CancelRequested": "X"}  # Completed has the C
 _FULL_LOOK_SECONDS = 30
 
 
 def status_cell(status: str) -> Cell:
     """A status as Azure spells it, told by its first letter as well as by colour."""
-    return Cell(f"{status[:1].upper()} {status}", _STATUS_STYLES.get(status, "plain"))
+    letter = _LETTERS.get(status, status[:1].upper())
+    return Cell(f"{letter} {status}", _STATUS_STYLES.get(status, "plain"))
 
 
 class JobsScreen(ListScreen):
@@ -101,7 +103,7 @@ class JobsScreen(ListScreen):
         return rows
 
     def _row(self, job: Job, now: datetime) -> Row:
-        metric = f"{job.headline[0]} {words.number(job.headline[1])}" if job.headline else ""
+        metric = f"{job.headline[0]} {words.metric(job.headline[1])}" if job.headline else ""
         return Row(
             job.name,
             (

@@ -88,4 +88,4 @@ class ModelsScreen(ListScreen):
 
 
 def _metric(model: Model) -> str:
-    return f"{model.best_metric[0]} {words.number(model.best_metric[1])}" if model.best_metric else ""
+    return f"{model.best_metric[0]} {words.metric(model.best_metric[1])}" if model.best_metric else ""
