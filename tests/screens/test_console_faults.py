@@ -185,3 +185,59 @@ async def test_a_strange_file_among_the_templates_hides_no_other(home, tmp_path)
             await pilot.press("enter")
             await pilot.pause()
         assert app.is_running
+
+
+async def test_a_form_with_changed_values_asks_before_it_is_left(home):
+    app = FootplateApp()
+    async with app.run_test(size=(120, 40)) as pilot:
+        await open_form(app, pilot)
+        form = app.screen
+        await pilot.press("x", "escape")
+        await until(pilot, lambda: app.screen.query("#act"))
+        await pilot.press("enter")
+        await until(pilot, lambda: app.screen is form)
+        await pilot.press("escape")
+        await until(pilot, lambda: app.screen.query("#act"))
+        await pilot.press("tab", "enter")
+        await until(pilot, lambda: app.screen.where == "templates")
+
+
+async def test_a_number_typed_as_text_is_said(home):
+    app = FootplateApp()
+    async with app.run_test(size=(120, 40)) as pilot:
+        await open_form(app, pilot)
+        app.screen.query_one("#field-1", Input).value = "2abc"
+        await until(
+            pilot,
+            lambda: (
+                "seconds is integer in the file and is now text" in str(app.screen.query_one("#plan-text").render())
+            ),
+        )
+
+
+async def test_a_job_opened_from_the_models_goes_back_to_them_and_1_is_always_the_list(home):
+    add_jobs(home, ("a", "Completed", ""))
+    app = FootplateApp()
+    async with app.run_test(size=(120, 40)) as pilot:
+        await pilot.press("3")
+        await until(pilot, lambda: app.screen.where == "models")
+        app.open_job("a", "overview")
+        await until(pilot, lambda: isinstance(app.screen, JobScreen) and app.screen.job)
+        await pilot.press("escape")
+        await until(pilot, lambda: app.screen.where == "models")
+        app.open_job("a", "overview")
+        await until(pilot, lambda: isinstance(app.screen, JobScreen) and app.screen.job)
+        await pilot.press("1")
+        await until(pilot, lambda: app.screen.where == "jobs")
+
+
+async def test_the_demo_asks_first_where_there_are_jobs(home):
+    add_jobs(home, ("a", "Completed", ""))
+    app = FootplateApp()
+    async with app.run_test(size=(120, 40)) as pilot:
+        await until(pilot, lambda: table(app).rows)
+        await pilot.press("d")
+        await until(pilot, lambda: app.screen.query("#act"))
+        await pilot.press("escape")
+        await until(pilot, lambda: app.screen.where == "jobs")
+        assert await names(app) == ["a"]

@@ -241,7 +241,7 @@ async def test_a_picture_that_is_none_is_a_sentence_in_the_invoke_panel(home, tm
         await pilot.press("enter")
         await until(pilot, lambda: "[bold]no.jpg" in str(screen.query_one("#said").render()))
         await pilot.press("s")
-        await until(pilot, lambda: "Nothing to send" in str(screen.query_one("#said").render()))
+        await until(pilot, lambda: "Nothing to ask" in str(screen.query_one("#said").render()))
 
 
 async def test_a_job_name_is_never_markup_or_an_action(home):

@@ -64,7 +64,10 @@ ACTIONS: tuple[Action, ...] = (
     Action("delete", "Delete the endpoint", "x", ("endpoints",), "delete", "footplate endpoint delete NAME", True),
     Action("start", "Start a stopped endpoint", "u", ("endpoints",), "start", "footplate endpoint start NAME", True),
     Action("server_log", "Show the deployment's log", "l", ("endpoints",), "log", "footplate endpoint logs NAME"),
-    Action("filter", "Filter the list: words, status:failed", "slash", LISTS, "filter", "footplate jobs --filter EXPR"),
+    Action(
+        "filter", "Filter: words, !word, status:failed", "slash", ("jobs",), "filter", "footplate jobs --filter EXPR"
+    ),
+    Action("filter", "Filter the list: words, !word, status:failed", "slash", LISTS[1:], "filter"),
     Action("faults", "Only what is in trouble", "f", LISTS, "faults"),
     Action(
         "launch", "Launch the job", "f5,ctrl+enter,ctrl+j", ("launch",), "launch", "footplate launch FILE", True, True
@@ -94,7 +97,7 @@ ACTIONS: tuple[Action, ...] = (
     Action("go('launch')", "Launch", "5", ("app",)),
     Action("go('invoke')", "Invoke", "6", ("app",)),
     Action("command_palette", "Everything by name", "ctrl+p", ("app",)),
-    Action("help", "Help for this screen", "question_mark", ("app",)),
+    Action("help", "Help for this screen", "question_mark,f1", ("app",)),
     Action("mark", "Mark the job, for acts on several", "space", ("jobs",)),
     Action("leave", "Leave; jobs and endpoints go on", "q", LISTS),
 )

@@ -161,12 +161,19 @@ class FootplateApp(App[None]):
         """Go to one of the six places; from a dialog this does nothing."""
         if isinstance(self.screen, ConsoleScreen):
             await self._switch(mode)
+            if mode == "jobs":
+                while len(self.screen_stack) > 1:  # the list itself, not the job that was open above it
+                    await self.pop_screen()
 
     @work
     async def step_back(self) -> None:
         """One step back: the screen below, else the list visited before."""
+        came_from = getattr(self.screen, "came_from", self.current_mode)
         if len(self.screen_stack) > 1:
-            self.pop_screen()
+            await self.pop_screen()
+            if came_from != self.current_mode:
+                self._visited.pop()
+                await self._switch(came_from)
         elif len(self._visited) > 1:
             self._visited.pop()
             await self._switch(self._visited[-1])
@@ -177,12 +184,13 @@ class FootplateApp(App[None]):
         from footplate.screens.job import JobScreen
         from footplate.screens.listing import ListScreen
 
+        came_from = self.current_mode
         await self._switch("jobs")
-        if isinstance(self.screen, JobScreen):
+        while isinstance(self.screen, JobScreen):
             await self.pop_screen()
         if isinstance(self.screen, ListScreen):
             self.screen.cursor_to = name
-        await self.push_screen(JobScreen(name, tab))
+        await self.push_screen(JobScreen(name, tab, came_from))
 
     @work
     async def open_invoke(self, endpoint: str) -> None:
@@ -303,7 +311,12 @@ class FootplateApp(App[None]):
         name = answer["endpoint"]
         done = await self.attempt(deploy.deploy(self.workspace, model.reference, name, answer["name"]))
         if done is not None:
-            self.notify(f"{name} serves {model.reference}; enter on it tests it with a picture.", markup=False)
+            share = (await self.workspace.endpoint(name)).traffic.get(answer["name"], 0)
+            if share:
+                says = f"{name} serves {model.reference}; enter on it tests it with a picture."
+            else:
+                says = f"{answer['name']} of {name} serves {model.reference}, with no traffic yet: its other deployments answer."
+            self.notify(says, markup=False)
 
     @work(group="ask")
     async def delete_model(self, model: Model) -> None:
@@ -330,11 +343,17 @@ class FootplateApp(App[None]):
             await self.attempt(self.workspace.delete_endpoint(endpoint.name))
 
     @work(group="demo")
-    async def run_demo(self) -> None:
+    async def run_demo(self, ask: bool) -> None:
         """The whole line: start the training, show its log, and open the invoke panel on the prediction when it serves."""
         if self._demo_runs:
             self.notify("The demo is under way; its job is in the list (1).", markup=False)
             return
+        if ask:
+            from footplate.screens.dialogs import ConfirmDialog
+
+            text = "It trains for about two minutes on this machine, then registers, deploys and asks the model."
+            if not await self.push_screen_wait(ConfirmDialog("Run the demo?", text, "Run it")):
+                return
         self._demo_runs = True
         try:
             await self.attempt(self._demo())
@@ -360,6 +379,10 @@ class FootplateApp(App[None]):
                 return
         seen = f"{result.endpoint} says {result.label} {result.probability:.1%} of {result.truth}/{Path(result.picture).name}."
         self.notify(f"{seen} 6 opens the invoke panel.", title="demo", markup=False, timeout=10)
+
+    def action_help_quit(self) -> None:
+        """On ctrl+c, which does not leave: say what does."""
+        self.notify("ctrl+q leaves footplate, q does on a list; jobs and endpoints go on.", markup=False, timeout=4)
 
     def action_help(self) -> None:
         """Explain the keys of this screen and of what has focus."""

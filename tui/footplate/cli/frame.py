@@ -174,6 +174,7 @@ class Commands(click.Group):
             error.show()
             code = 2
         except (click.Abort, KeyboardInterrupt, asyncio.CancelledError):
+            click.echo("Interrupted. Jobs and endpoints that were started go on.", err=True)
             code = 130
         except BrokenPipeError:
             # The reader of our output is gone, as with `| head`; Python would complain once more when it flushes.

@@ -85,8 +85,9 @@ async def run(workspace: Workspace, progress: Progress) -> Result:
 async def finish(workspace: Workspace, job: Job, progress: Progress, began: float) -> Result:
     """From an ended training to the prediction."""
     if job.status != "Completed":
+        why = f": {job.error}" if job.error else "."
         raise DemoFailed(
-            f"The training {job.name} is {job.status}: {job.error or 'no reason given'}",
+            f"The training {job.name} is {job.status}{why}",
             f"Its log: footplate logs {job.name}",
         )
     points = (await workspace.metrics(job.name)).get("best_val_acc", ())
@@ -127,11 +128,14 @@ async def finish(workspace: Workspace, job: Job, progress: Progress, began: floa
 async def clean(workspace: Workspace) -> dict[str, list[str]]:
     """Remove the endpoints, models and jobs that demos left, and run none; running jobs are cancelled first.
 
+    An endpoint that by now serves another model too stays, and with it the demo's model behind it.
+
     Returns what was removed by kind, with empty lists where nothing was left.
     """
     removed: dict[str, list[str]] = {"endpoints": [], "models": [], "jobs": []}
+    own = {model.reference for model in await workspace.models() if model.description == DESCRIPTION}
     for endpoint in await workspace.endpoints():
-        if endpoint.description == DESCRIPTION:
+        if endpoint.description == DESCRIPTION and {d.model for d in endpoint.deployments} <= own:
             await workspace.delete_endpoint(endpoint.name)
             removed["endpoints"].append(endpoint.name)
     for model in await workspace.models():

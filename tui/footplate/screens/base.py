@@ -62,7 +62,8 @@ class ConsoleScreen(Screen[None]):
 
     def keys(self) -> KeyLine:
         """The last line."""
-        return KeyLine([a for a in actions(self.where) if not (a.changes and self.console.read_only)])
+        shown = [a for a in actions(self.where) if not (a.changes and self.console.read_only)]
+        return KeyLine(shown, "f1" if self.where == "launch" else "?")  # in a form ? is a character
 
     def crumbs(self) -> tuple[str, ...]:
         """Where this screen is, below the workspace."""

@@ -10,6 +10,7 @@ from footplate.screens.base import ConsoleScreen
 
 _HEAD = "bold $text-accent"
 _TWINS_FROM_WIDTH = 130
+_FOCUSED = {"VirtualTable": "The list", "LogView": "The log", "Input": "The field"}
 
 
 def help_text(screen: ConsoleScreen) -> Content:
@@ -20,7 +21,7 @@ def help_text(screen: ConsoleScreen) -> Content:
     if focused is not None:
         own = [b for b in type(focused).BINDINGS if isinstance(b, Binding)]
         if own:
-            lines += [Content(""), Content.styled(f"What has focus ({type(focused).__name__})", _HEAD)]
+            lines += [Content(""), Content.styled(_FOCUSED.get(type(focused).__name__, "What has focus"), _HEAD)]
             lines += [
                 Content.assemble((f"{_keys(b.key):<14}", "$text-accent"), b.description) for b in own if b.description
             ]

@@ -254,9 +254,12 @@ class InvokeScreen(ConsoleScreen):
         """Send the picture and show the answer."""
         endpoint, path = self.endpoint, self._picture
         if endpoint is None or path is None or not self._usable:
-            self._say(
-                Content.styled("Nothing to send: o picks a picture; d on a model (3) deploys it.", "$text-warning")
+            what = (
+                "Nothing to ask: d on a model (3) deploys it."
+                if endpoint is None
+                else "Nothing to send: o picks a picture."
             )
+            self._say(Content.styled(what, "$text-warning"))
             return
         self._say(Content.styled("asking …", "$text-muted"))
         prediction = await self.guarded(invoking.invoke(self.workspace, endpoint.name, path), self._say_error)

@@ -50,8 +50,9 @@ class JobScreen(ConsoleScreen):
     JobScreen Chart { width: 1fr; height: 1fr; padding: 0 1; }
     """
 
-    def __init__(self, name: str, tab: str) -> None:
+    def __init__(self, name: str, tab: str, came_from: str = "jobs") -> None:
         super().__init__()
+        self.came_from = came_from
         self.job_name = name
         self.tab = tab
         self.job: Job | None = None
@@ -192,8 +193,10 @@ class JobScreen(ConsoleScreen):
                 f"paused, {log.new_lines:,} new   G follows" if log.new_lines else "paused   G follows",
                 "$text-warning",
             )
-        found = (f"   {log.match_info}", "$text-accent") if log.match_info else ""
-        self.query_one("#log-state", Static).update(Content.assemble("   ".join(parts), "   ", state, found))
+        found = (f"{clean(log.match_info)}   ", "$text-accent")  # first: what was asked for last is not cut off
+        self.query_one("#log-state", Static).update(
+            Content.assemble(found if log.match_info else "", state, "   ", "   ".join(parts))
+        )
 
     @on(VirtualTable.Highlighted, "#files")
     def _file_chosen(self, event: VirtualTable.Highlighted) -> None:
@@ -281,6 +284,8 @@ class JobScreen(ConsoleScreen):
         """Cancel this job, after asking."""
         if self.job and self.job.active:
             self.console.cancel_jobs([self.job])
+        elif self.job:
+            self.console.notify(f"{self.job.name} has ended: {self.job.status}.", markup=False, timeout=4)
 
     def action_register(self) -> None:
         """Register the model that this job wrote."""

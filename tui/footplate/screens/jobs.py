@@ -164,6 +164,8 @@ class JobsScreen(ListScreen):
         names = self.table.marks or {self.table.cursor_key}
         if active := [job for name, job in self._jobs.items() if name in names and job.active]:
             self.console.cancel_jobs(active)
+        elif names != {None}:
+            self.console.notify("Nothing to cancel: it has ended.", markup=False, timeout=4)
 
     def action_mark(self) -> None:
         """Mark the job under the cursor."""
@@ -175,5 +177,5 @@ class JobsScreen(ListScreen):
             self.console.register_job(job)
 
     def action_demo(self) -> None:
-        """Run the whole line."""
-        self.console.run_demo()
+        """Run the whole line; at once on an empty list, else after asking."""
+        self.console.run_demo(ask=bool(self._jobs))

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from textual import on, work
 from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, VerticalScroll
 from textual.content import Content
 from textual.widgets import Button, Input, Static
@@ -19,7 +20,7 @@ from footplate.jobfile.upload import Upload
 from footplate.logs.sanitise import clean
 from footplate.operations import launch
 from footplate.screens.base import ConsoleScreen, bindings
-from footplate.screens.dialogs import TextDialog
+from footplate.screens.dialogs import ConfirmDialog, TextDialog
 from footplate.widgets.virtual_table import Cell, Column, Row, VirtualTable
 from footplate.workspace import Job, WorkspaceError
 
@@ -93,7 +94,11 @@ class LaunchScreen(ConsoleScreen):
     """The form made of a job file. Every value typed goes into the file's text; the right side shows what that runs."""
 
     where = "launch"
-    BINDINGS = bindings("launch")
+    BINDINGS: ClassVar[list[BindingType]] = [
+        *bindings("launch"),
+        Binding("up", "app.focus_previous", "Field above", show=False),
+        Binding("down", "app.focus_next", "Field below", show=False),
+    ]
 
     DEFAULT_CSS = """
     LaunchScreen > Horizontal { height: 1fr; }
@@ -195,7 +200,7 @@ class LaunchScreen(ConsoleScreen):
         for field, key in self._fields.items():
             value = self.query_one(f"#{field}", Input).value.strip()
             before = {
-                "compute": original.compute,
+                "compute": original.compute or "local",
                 "resources.instance_count": str(original.nodes),
                 "distribution.process_count_per_instance": str(original.ranks_per_node),
                 "name": original.name or "",
@@ -266,6 +271,15 @@ class LaunchScreen(ConsoleScreen):
         ]
         if self.workspace.kind == "local":
             lines.append(Content.styled("            this machine's Python stands in for it", muted))
+        for name, given in file.inputs.items():
+            before = self._original.inputs[name].read_as
+            if before in ("integer", "number") and given.read_as == "text":
+                value = f"{given.literal!r}" if given.literal else "nothing"
+                lines += [
+                    Content.styled(
+                        clean(f"⚠ {name} is {before} in the file and is now text: {value}."), "$text-warning"
+                    )
+                ]
         compute = file.compute or "local"
         if self._clusters and compute not in self._clusters:
             lines += [
@@ -305,6 +319,18 @@ class LaunchScreen(ConsoleScreen):
     async def _launch(self, edits: dict[str, object]) -> Job:
         """With the values as they are in the fields now, whether or not their plan is on screen yet."""
         return await self.workspace.submit(await asyncio.to_thread(launch.change_values, self._original, edits))
+
+    def action_back(self) -> None:
+        """Leave the form; where values were changed, after asking."""
+        self._leave()
+
+    @work(exclusive=True, group="leave")
+    async def _leave(self) -> None:
+        if count := len(self._edits()):
+            text = f"{count} changed value{'s' * (count > 1)} would be lost; the file itself is unchanged."
+            if not await self.app.push_screen_wait(ConfirmDialog("Leave the form?", text, "Leave", harmless="Stay")):
+                return
+        self.console.step_back()
 
     def action_dry_run(self) -> None:
         """Show the file as it would be sent, with every change in it."""

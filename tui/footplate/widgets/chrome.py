@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import ClassVar
 
 from rich.cells import cell_len
 from textual.content import Content
@@ -59,11 +58,10 @@ class KeyLine(Widget):
     KeyLine { height: 1; width: 1fr; background: $panel; color: $text-muted; padding: 0 1; dock: bottom; }
     """
 
-    HELP: ClassVar[str] = "? help"
-
-    def __init__(self, actions: Sequence[Action]) -> None:
+    def __init__(self, actions: Sequence[Action], help_key: str = "?") -> None:
         super().__init__()
         self._actions = list(actions)
+        self._help_key = help_key
         self._off: frozenset[str] = frozenset()
 
     def turn_off(self, ids: frozenset[str]) -> None:
@@ -74,7 +72,8 @@ class KeyLine(Widget):
 
     def render(self) -> Content:
         """Draw as many keys as there is room for."""
-        room = self.size.width - len(self.HELP) - 2
+        help_part = Content.assemble(("1-6", "bold $accent"), " go  ", (self._help_key, "bold $accent"), " help")
+        room = self.size.width - help_part.cell_length - 2
         parts: list[Content] = []
         for action in self._actions:
             if not action.brief or action.id in self._off:
@@ -84,7 +83,7 @@ class KeyLine(Widget):
                 break
             room -= part.cell_length
             parts.append(part)
-        return Content.assemble(*parts, " " * max(0, room + 2), ("?", "bold $accent"), " help")
+        return Content.assemble(*parts, " " * max(0, room), help_part)
 
 
 def _join(parts: list[tuple[str, str]]) -> list[Content | tuple[str, str]]:
