@@ -58,6 +58,14 @@ async def test_a_name_is_made_from_the_experiment_where_none_is_given(workspace,
         ),
         ("echo ${{inputs.d}}", "inputs: {d: {type: uri_folder, path: 'azureml:parrots@latest'}}\n", "x", NotFound),
         ("echo ${{inputs.d}}", "inputs: {d: {type: custom_model, path: 'azureml:parrots:1'}}\n", "x", NotFound),
+        ("echo", "outputs: {../../../evil: {type: uri_folder}}\n", "x", Invalid),
+        ("echo", "outputs: {/evil: {type: uri_folder}}\n", "x", Invalid),
+        ("echo", "outputs: {a/b: {type: uri_folder}}\n", "x", Invalid),
+        ("echo", "outputs: {'': {type: uri_folder}}\n", "x", Invalid),
+        ("echo", "outputs: {1st: {type: uri_folder}}\n", "x", Invalid),
+        ("echo", "environment_variables: {A=B: c}\n", "x", Invalid),
+        ("echo", "environment_variables: {'': c}\n", "x", Invalid),
+        ("echo", "inputs: {a=b: 1}\n", "x", Invalid),
     ],
 )
 async def test_what_cannot_run_is_refused_and_leaves_nothing(workspace, home, tmp_path, command, more, name, error):
@@ -232,3 +240,38 @@ async def test_the_sample_data_is_listed_before_it_is_drawn(workspace):
         await workspace.data_folder("birds:2")
     with pytest.raises(Invalid):
         await workspace.data_folder("birds@oldest")
+
+
+async def test_odd_links_among_logs_and_outputs_are_passed_over(workspace, tmp_path):
+    command = """echo kept | tee logs/kept.log > outputs/kept.txt
+        for folder in logs outputs; do
+            ln -s self $folder/self; ln -s /etc/passwd/x $folder/x; ln -s . $folder/here; ln -s /not/there $folder/gone
+        done"""
+    await workspace.submit(job_file(tmp_path, command), "odd")
+    assert (await ended(workspace, "odd")).status == "Completed"
+    found = [file.path for file in await workspace.log_files("odd")]
+    assert [path for path in found if path.startswith("logs/")] == ["logs/kept.log"]
+    assert await log(workspace, "odd", "logs/kept.log") == "kept\n"
+    for path in ("logs/self", "logs/x", "logs/gone", "logs/here", "logs/kept.log/x", "logs/" + "a" * 300, "logs/\0"):
+        with pytest.raises(NotFound):
+            await workspace.read_log("odd", path, 0, 100)
+    assert [(output.files, output.size) for output in await workspace.outputs("odd")] == [(1, 5)]
+
+
+@pytest.mark.parametrize("damage", ["text", "empty", "truncated", "folder", "tables", "version", "values"])
+async def test_a_damaged_metrics_store_hides_metrics_and_nothing_else(workspace, home, tmp_path, damage):
+    await workspace.submit(job_file(tmp_path, "echo sung"), "wren")
+    await ended(workspace, "wren")
+    database = home / "mlflow.db"
+    damage_store(home, damage)
+    [listed] = await all_jobs(workspace)
+    assert (listed.name, listed.status, listed.headline_metric) == ("wren", "Completed", None)
+    assert await workspace.job("wren") == listed
+    assert await log(workspace, "wren") == "sung\n"
+    if damage == "values":
+        assert await workspace.metrics("wren") == {}
+    else:
+        with pytest.raises(Unexpected) as refused:
+            await workspace.metrics("wren")
+        assert refused.value.sentence.endswith(".")
+    assert database.exists()

@@ -25,6 +25,7 @@ from tests.at_work import (
 )
 
 from footplate.local.store import Store
+from footplate.workspace.open import open_workspace
 
 
 async def test_ranks_die_with_a_killed_supervisor_and_the_next_reader_records_it(workspace, home, tmp_path):
@@ -128,3 +129,94 @@ async def test_a_folder_that_a_killed_submit_left_is_no_hindrance(workspace, hom
     await workspace.submit(job_file(tmp_path, "true"), "again")
     assert (await ended(workspace, "again")).status == "Completed"
     assert not (home / "jobs" / "again" / "half.txt").exists()
+
+
+STRAY = """
+(setsid bash -c 'echo $$ > outputs/stray.new; mv outputs/stray.new outputs/stray; exec sleep 600' &)
+until test -e outputs/stray; do sleep 0.05; done
+"""
+"""Commands that leave a process in a session of its own, whose parent has ended."""
+
+
+def stray(home: Path, job: str) -> list[int]:
+    """Wait for the stray process of a job to have written its pid."""
+    file = home / "jobs" / job / "outputs" / "stray"
+    until(file.exists)
+    return [int(file.read_text())]
+
+
+async def test_a_cancel_ends_what_left_the_process_group(workspace, home, tmp_path):
+    await workspace.submit(job_file(tmp_path, f"{STRAY}\nsleep 600"), "fled")
+    pids = stray(home, "fled")
+    await workspace.cancel("fled")
+    assert (await ended(workspace, "fled")).status == "Canceled"
+    assert gone(pids)
+
+
+async def test_what_hides_its_environment_is_ended_too(workspace, home, tmp_path):
+    await workspace.submit(job_file(tmp_path, STRAY.replace("exec sleep", "exec env -i sleep") + "sleep 600"), "hidden")
+    pids = stray(home, "hidden")
+    await workspace.cancel("hidden")
+    assert (await ended(workspace, "hidden")).status == "Canceled"
+    assert gone(pids)
+
+
+async def test_the_end_of_the_ranks_ends_what_left_the_process_group(workspace, home, tmp_path):
+    for name, code, status in (("well", 0, "Completed"), ("ill", 3, "Failed")):
+        await workspace.submit(job_file(tmp_path, f"{STRAY}\nexit {code}"), name)
+        assert (await ended(workspace, name)).status == status
+        assert gone(stray(home, name))
+
+
+async def test_the_watchdog_ends_what_left_the_process_group(workspace, home, tmp_path):
+    await workspace.submit(job_file(tmp_path, f"{STRAY}\nsleep 600"), "fled")
+    pids = stray(home, "fled")
+    await until_job(workspace, "fled", lambda job: job.status == "Running")
+    os.kill(supervisor_pid(home, "fled"), signal.SIGKILL)
+    until(lambda: gone(pids), 10)  # nobody has read the store yet
+
+
+async def test_a_reader_ends_what_left_the_process_group(workspace, home, tmp_path):
+    await workspace.submit(job_file(tmp_path, f"{STRAY}\necho $$ > outputs/rank; sleep 600"), "fled")
+    pids = stray(home, "fled")
+    until(lambda: (home / "jobs" / "fled" / "outputs" / "rank").exists())
+    rank = int((home / "jobs" / "fled" / "outputs" / "rank").read_text())
+    supervisor = supervisor_pid(home, "fled")
+    watchdog = next(pid for pid in children_of(supervisor) if pid not in (*pids, rank))
+    os.kill(watchdog, signal.SIGKILL)
+    os.kill(supervisor, signal.SIGKILL)
+    assert (await ended(workspace, "fled")).status == "Failed"
+    until(lambda: gone(pids), 5)
+
+
+async def test_a_job_of_the_same_name_in_another_home_is_left_alone(workspace, home, tmp_path, monkeypatch):
+    await workspace.submit(job_file(tmp_path, f"{STRAY}\nsleep 600"), "same")
+    pids = stray(home, "same")
+    other = tmp_path / "other"
+    monkeypatch.setenv("FOOTPLATE_HOME", str(other))
+    elsewhere = open_workspace("local")
+    await elsewhere.submit(job_file(tmp_path, "true"), "same")
+    assert (await ended(elsewhere, "same")).status == "Completed"
+    await elsewhere.close()
+    assert not gone(pids)
+    assert (await workspace.job("same")).status == "Running"
+
+
+async def test_a_job_submitted_from_inside_a_job_outlives_it(workspace, home, tmp_path, monkeypatch):
+    """As a console in a job does it: with the environment of that job."""
+    await workspace.submit(job_file(tmp_path, f"env -0 > outputs/new; mv outputs/new outputs/env\n{WAIT}"), "outer")
+    file = home / "jobs" / "outer" / "outputs" / "env"
+    until(file.exists)
+    inner_home = tmp_path / "inner"
+    pairs = (line.partition("=") for line in file.read_text().split("\0") if line)
+    for name, _, value in pairs:
+        monkeypatch.setenv(name, value)
+    monkeypatch.setenv("FOOTPLATE_HOME", str(inner_home))
+    inside = open_workspace("local")
+    await inside.submit(job_file(tmp_path, "until test -e outputs/go; do sleep 0.05; done"), "inner")
+    await until_job(inside, "inner", lambda job: job.status == "Running")
+    await workspace.cancel("outer")
+    assert (await ended(workspace, "outer")).status == "Canceled"
+    (inner_home / "jobs" / "inner" / "outputs" / "go").touch()
+    assert (await ended(inside, "inner")).status == "Completed"
+    await inside.close()

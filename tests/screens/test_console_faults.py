@@ -241,3 +241,24 @@ async def test_the_demo_asks_first_where_there_are_jobs(home):
         await pilot.press("escape")
         await until(pilot, lambda: app.screen.where == "jobs")
         assert await names(app) == ["a"]
+
+
+async def test_opening_a_form_changes_no_value_that_nobody_touched(home, tmp_path):
+    text = "command: echo '${{inputs.note}}' ${{inputs.script}}\nenvironment: x\ninputs:\n  note: ' '\n  script: |\n    a\n    b\n"
+    (tmp_path / "jobs" / "aaa-hello.yml").write_text(text)
+    app = FootplateApp()
+    async with app.run_test(size=(120, 40)) as pilot:
+        await open_form(app, pilot)
+        await until(pilot, lambda: app.screen._file is not None)
+        assert app.screen._file.text == text
+
+
+async def test_a_home_folder_of_nobody_in_a_path_is_a_sentence(home):
+    app = FootplateApp()
+    async with app.run_test(size=(100, 30)) as pilot:
+        await pilot.press("6")
+        await until(pilot, lambda: isinstance(app.screen, InvokeScreen))
+        await pilot.press("slash")
+        app.screen.query_one("#path", Input).value = "~nobody-of-that-name/x.png"
+        await pilot.press("enter")
+        await until(pilot, lambda: "not there" in str(app.screen.query_one("#said").render()))

@@ -270,3 +270,23 @@ def test_repaints_are_fewer_over_a_network(monkeypatch: pytest.MonkeyPatch) -> N
     assert update_interval() == 0.1
     monkeypatch.setenv("SSH_CONNECTION", "192.0.2.1 50000 192.0.2.2 22")
     assert update_interval() == 0.25
+
+
+async def test_an_expression_that_backtracks_for_ever_is_given_up_and_keys_go_on(tmp_path: Path) -> None:
+    path = tmp_path / "log.txt"
+    path.write_text(f"epoch {'x' * 200}\n" * 3)
+
+    class Console(App[None]):
+        def compose(self) -> ComposeResult:
+            yield LogView(path)
+
+    app = Console()
+    async with app.run_test() as pilot:
+        view = app.query_one(LogView)
+        await until(pilot, lambda: view.total_lines == 3)
+        view.search(r"(x|xx)+$(?<=q)")
+        await pilot.press("g")  # answered while the search is under way
+        await until(pilot, lambda: not view.follow)
+        await until(pilot, lambda: "takes too long" in view.match_info)
+        view.search("epoch")
+        await until(pilot, lambda: "3 lines match" in view.match_info)

@@ -312,3 +312,20 @@ def test_case_y01_code_lies_beside_the_file_and_y03_keeps_its_three_lines():
     assert len(plan(read(SHARED / "cases/yaml/y03_multiline_pipe.yml")).command.strip().splitlines()) == 3
     y25 = read(SHARED / "cases/yaml/y25_bom_crlf.yml")
     assert y25.command
+
+
+def test_a_value_for_a_mapping_is_refused_and_nothing_is_spliced():
+    for path in ("outputs", "inputs.data", "distribution"):
+        with pytest.raises(Invalid, match="It holds keys"):
+            job().edit({path: "1"})
+
+
+def test_a_key_that_is_no_plain_word_is_quoted():
+    edited = job().edit({"tags.x: y": "1"})
+    assert edited.tags == {"x: y": "1"}
+
+
+def test_text_with_a_line_break_an_anchor_or_a_tag_stays_text():
+    for value in ("a\nb", "&a x", "!!str 5", "!!binary aGk=", " ", " padded "):
+        assert job().edit({"inputs.title": value}).inputs["title"].literal == value
+        assert job().edit({"inputs.learning_rate": value}).inputs["learning_rate"].literal == value

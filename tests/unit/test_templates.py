@@ -54,7 +54,7 @@ def test_every_input_is_used_and_every_use_is_an_input(template: Path) -> None:
 
 def test_the_script_knows_every_argument(template: Path, flags: set[str]) -> None:
     command = content(template)["command"]
-    pairs = re.findall(r"(--\w+) \$\{\{inputs\.(\w+)\}\}", command)
+    pairs = re.findall(r"(--\w+) \"?\$\{\{inputs\.(\w+)\}\}", command)
     assert all(flag == f"--{name}" for flag, name in pairs)
     assert {flag for flag, _ in pairs} <= flags
     assert {"--data", "--output_dir", "--num_epochs", "--learning_rate", "--momentum"} <= {flag for flag, _ in pairs}

@@ -82,3 +82,21 @@ def test_files_that_vanish_while_they_are_listed_are_skipped(tmp_path: Path):
     finally:
         editor.kill()
         editor.wait()
+
+
+def test_a_workspaces_home_below_the_code_stays_behind(tmp_path: Path):
+    (tmp_path / "train.py").write_text("x")
+    for home in ("mine", "other"):
+        (tmp_path / home / "jobs").mkdir(parents=True)
+        (tmp_path / home / "jobs" / "job.yml").write_text("x")
+    (tmp_path / "other" / "footplate.db").write_text("x")
+    (tmp_path / "link").symlink_to(tmp_path / "mine")
+    assert upload_files(tmp_path, leave_out=tmp_path / "mine").files == (Path("train.py"),)
+
+
+def test_code_that_is_a_workspaces_home_itself_is_refused(tmp_path: Path):
+    with pytest.raises(Invalid, match="home of a local workspace"):
+        upload_files(tmp_path, leave_out=tmp_path)
+    (tmp_path / "footplate.db").write_text("x")
+    with pytest.raises(Invalid, match="home of a local workspace"):
+        upload_files(tmp_path)

@@ -5,25 +5,46 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from footplate.workspace.errors import Invalid
+
 _PACKAGE = Path(__file__).resolve().parent
 
 
 def home() -> Path:
-    """Folder of the local workspace: `$FOOTPLATE_HOME`, else the XDG data folder's `footplate`."""
-    if given := os.environ.get("FOOTPLATE_HOME"):
-        return Path(given).expanduser().absolute()
+    """Folder of the local workspace: `$FOOTPLATE_HOME`, else the XDG data folder's `footplate`. Raises Invalid for no path."""
+    if given := _given("FOOTPLATE_HOME"):
+        return given
     import platformdirs
 
     return Path(platformdirs.user_data_dir("footplate"))
 
 
 def config_file() -> Path:
-    """The settings file: `$FOOTPLATE_CONFIG`, else the XDG config folder's `footplate/config.toml`."""
-    if given := os.environ.get("FOOTPLATE_CONFIG"):
-        return Path(given).expanduser().absolute()
+    """The settings file: `$FOOTPLATE_CONFIG`, else the XDG config folder's `footplate/config.toml`. Raises Invalid for no path."""
+    if given := _given("FOOTPLATE_CONFIG"):
+        return given
     import platformdirs
 
     return Path(platformdirs.user_config_dir("footplate")) / "config.toml"
+
+
+def _given(variable: str) -> Path | None:
+    """The absolute path that an environment variable names; None where it is not set or empty."""
+    given = os.environ.get(variable)
+    if not given:
+        return None
+    try:
+        return Path(given).expanduser().absolute()
+    except RuntimeError as error:
+        raise Invalid(
+            f"{variable} is {given!r}, and there is no such user's home.", "Write the whole path out.", repr(error)
+        ) from error
+    except OSError as error:
+        raise Invalid(
+            f"{variable} is {given!r}, which lies in the current folder, and that is gone.",
+            "Change to a folder that is there, or give the whole path.",
+            repr(error),
+        ) from error
 
 
 def console_log() -> Path:

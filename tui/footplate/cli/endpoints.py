@@ -23,8 +23,8 @@ from footplate.workspace import Deployment, Endpoint, Workspace
 def deploy_command(frame: Frame, model: str, endpoint: str, name: str, no_traffic: bool) -> None:
     """Deploy a model and wait until it serves."""
 
-    async def work(workspace: Workspace) -> Deployment:
-        return await deploying.deploy(
+    async def work(workspace: Workspace) -> tuple[Deployment, int]:
+        deployment = await deploying.deploy(
             workspace,
             model,
             endpoint,
@@ -32,9 +32,12 @@ def deploy_command(frame: Frame, model: str, endpoint: str, name: str, no_traffi
             traffic=not no_traffic,
             progress=lambda text: frame.note(f"▸ {text}"),
         )
+        return deployment, (await workspace.endpoint(endpoint)).traffic.get(name, 0)
 
-    deployment = frame.run(work)
-    frame.result(deployment.document(), f"{name} serves {deployment.model}. Test it: footplate invoke {endpoint} IMAGE")
+    deployment, share = frame.run(work)
+    asked = f"footplate invoke {endpoint} IMAGE" + ("" if share else f" --deployment {name}")
+    traffic = f"with {share} % of the traffic" if share else "with no traffic"
+    frame.result(deployment.document(), f"{name} serves {deployment.model} {traffic}. Test it: {asked}")
 
 
 @click.command("endpoints")

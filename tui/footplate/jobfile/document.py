@@ -173,7 +173,7 @@ class JobFile:
         except KeyError as error:
             raise Invalid(
                 f"{self.label} has no place for {error.args[0]!r}.",
-                "Name a key of the file, as in inputs.num_epochs=5.",
+                error.args[1] if len(error.args) > 1 else "Name a key of the file, as in inputs.num_epochs=5.",
             ) from error
         return parse(text, self.path, self.base)
 

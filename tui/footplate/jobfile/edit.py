@@ -27,6 +27,8 @@ def _replace(text: str, path: nodes.Path, value: object) -> str:
     place = places.get(path)
     if place is None:
         return _add(text, values, places, path, value)
+    if place.kind != "scalar":
+        raise KeyError(".".join(map(str, path)), "It holds keys or a list: name one of its keys, as in tags.owner=me.")
     written = _written(value, place.style)
     if place.style in ("|", ">"):
         # A block scalar ends with its line break, which the quoted form must give back.
@@ -40,7 +42,7 @@ def _add(text: str, values: object, places: Mapping[nodes.Path, nodes.Place], pa
     parent = places.get(path[:-1])
     if parent is None and len(path) > 1:
         # The parent is missing too: write it as a flow mapping, which nests without knowing the indentation.
-        inner = f"{{{path[-1]}: {_written(value, '')}}}"
+        inner = f"{{{_key(path[-1])}: {_written(value, '')}}}"
         return _add_raw(text, places, path[:-1], inner)
     if parent is None or parent.kind != "mapping":
         raise KeyError(".".join(map(str, path)))
@@ -54,12 +56,12 @@ def _add_raw(text: str, places: Mapping[nodes.Path, nodes.Place], path: nodes.Pa
     if not parent.key_column:
         inside = text[parent.start + 1 : parent.end - 1].rstrip()
         comma = ", " if inside.strip() and not inside.endswith(",") else ""
-        return text[: parent.start + 1] + inside + f"{comma}{path[-1]}: {written}" + text[parent.end - 1 :]
+        return text[: parent.start + 1] + inside + f"{comma}{_key(path[-1])}: {written}" + text[parent.end - 1 :]
     # After the last line that holds a value of the parent; what follows (comments, blank lines) stays where it is.
     last = max(_content_end(text, p) for q, p in places.items() if q[: len(path) - 1] == path[:-1] and q != path[:-1])
     newline = "\r\n" if "\r\n" in text else "\n"
     end = text.find("\n", last)
-    line = f"{' ' * (parent.key_column - 1)}{path[-1]}: {written}"
+    line = f"{' ' * (parent.key_column - 1)}{_key(path[-1])}: {written}"
     if end == -1:
         return f"{text}{newline}{line}{newline}"
     return f"{text[: end + 1]}{line}{newline}{text[end + 1 :]}"
@@ -68,6 +70,11 @@ def _add_raw(text: str, places: Mapping[nodes.Path, nodes.Place], path: nodes.Pa
 def _content_end(text: str, place: nodes.Place) -> int:
     """Offset of the last character that belongs to a value; a block scalar's and a block mapping's end lies beyond."""
     return place.start + max(0, len(text[place.start : place.end].rstrip()) - 1)
+
+
+def _key(name: str | int) -> str:
+    """A key as it is written: plain where it is one word, else quoted."""
+    return str(name) if re.fullmatch(r"[A-Za-z_$][\w$-]*", str(name)) else json.dumps(str(name), ensure_ascii=False)
 
 
 def _spaced(text: str, start: int, written: str) -> str:

@@ -105,7 +105,12 @@ def _too_deep(line: int) -> Refused:
 
 
 def scalar(text: str) -> Any:
-    """The value that a plain scalar of this text has in YAML 1.1; a ValueError when it is not one plain scalar."""
+    """The value that a plain scalar of this text has in YAML 1.1; a ValueError when it is not one plain scalar.
+
+    An anchor, a tag and a line break are YAML's own, not part of the text that was typed.
+    """
+    if text[:1] in ("&", "!", "*") or not text.isprintable():
+        raise ValueError(f"{text!r} is not one plain scalar")
     try:
         value, places = compose(text)
     except (yaml.YAMLError, Refused) as error:

@@ -12,6 +12,8 @@ from pathlib import Path
 from footplate.workspace.errors import Invalid
 
 _GONE = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ELOOP})
+_STORE = "footplate.db"
+"""By this file the home of a local workspace is known."""
 
 
 @dataclass(frozen=True)
@@ -23,16 +25,18 @@ class Upload:
     ignored_by: str | None
 
 
-def upload_files(code: Path) -> Upload:
+def upload_files(code: Path, leave_out: Path | None = None) -> Upload:
     """List a code folder by Azure's rules: `.amlignore`, else `.gitignore`, only in its root; `__pycache__` stays behind.
 
-    What vanishes while it is listed, and links to nothing, stay behind too. Raises Invalid for what cannot be read.
+    What vanishes while it is listed, and links to nothing, stay behind too; so do homes of local workspaces below it, of
+    which `leave_out` is one: a job would take all earlier jobs along. Raises Invalid for what cannot be read, and for a code
+    folder that is such a home itself.
 
     Source: azure-ai-ml's own lister, measured: git's wildcards, last match wins, nested ignore files have no effect, links are
     followed (once, so that a loop ends).
     """
     try:
-        return _list(code)
+        return _list(code, leave_out)
     except OSError as error:
         raise Invalid(
             f"The code folder {code} cannot be listed: {error.filename or code}: {error.strerror or error}.",
@@ -41,8 +45,15 @@ def upload_files(code: Path) -> Upload:
         ) from error
 
 
-def _list(code: Path) -> Upload:
+def _list(code: Path, leave_out: Path | None) -> Upload:
     from pathspec import GitIgnoreSpec
+
+    home = None if leave_out is None else os.path.realpath(leave_out)
+    if os.path.realpath(code) == home or _is_file(code / _STORE):
+        raise Invalid(
+            f"The code folder {code} is the home of a local workspace, with all its jobs.",
+            "Name the folder of the job's own scripts, or another home in FOOTPLATE_HOME.",
+        )
 
     ruling = next((name for name in (".amlignore", ".gitignore") if _is_file(code / name)), None)
     lines = (code / ruling).read_text(encoding="utf-8", errors="replace").splitlines() if ruling else []
@@ -57,6 +68,8 @@ def _list(code: Path) -> Upload:
             relative = here / name
             real = os.path.realpath(code / relative)
             if name == "__pycache__" or real in seen or ignored.match_file(f"{relative.as_posix()}/"):
+                continue
+            if real == home or _is_file(code / relative / _STORE):
                 continue
             seen.add(real)
             kept.append(name)

@@ -6,7 +6,6 @@ import asyncio
 import builtins
 import json
 import os
-import re
 import shutil
 import signal
 import sqlite3
@@ -27,14 +26,13 @@ from footplate.local.processes import alive
 from footplate.local.scoring_server import REQUEST_SECONDS, end_leftovers
 from footplate.local.store import Store, now
 from footplate.settings import Settings
-from footplate.workspace.errors import Conflict, Invalid, NotFound, Unexpected, Unreachable, WorkspaceError
+from footplate.workspace.errors import Conflict, NotFound, Unexpected, Unreachable, WorkspaceError
 from footplate.workspace.model import Answer, Deployment, Endpoint, Keys
+from footplate.workspace.names import check_name
 
 if TYPE_CHECKING:
     import aiohttp
 
-# Azure: 3 to 32 characters, a letter first, letters, digits and single dashes, no dash last.
-_NAME = re.compile(r"(?=.{3,32}\Z)[A-Za-z](?:-?[A-Za-z0-9])*")
 _CREATING_SECONDS = 10
 _GATEWAY_END_SECONDS = 10.0
 
@@ -67,7 +65,7 @@ class Endpoints:
 
         Raises Invalid (name), Conflict (exists), Unexpected where the disk or the gateway fails.
         """
-        _check_name("endpoint", name)
+        check_name("endpoint", name)
         with endpoint_lock(self._store.home):
             with self._store.read() as db:
                 if db.execute("SELECT 1 FROM endpoint WHERE name = ?", (name,)).fetchone():
@@ -148,7 +146,7 @@ class Endpoints:
 
         Raises NotFound (endpoint, model), Invalid (name), Conflict (there with another model, or the endpoint goes).
         """
-        _check_name("deployment", name)
+        check_name("deployment", name)
         reference = self._models.model(model).reference
         with endpoint_lock(self._store.home):
             with self._store.read() as db:
@@ -229,14 +227,6 @@ class Endpoints:
         """Let go of the connections to gateways."""
         if self._client is not None:
             await self._client.close()
-
-
-def _check_name(what: str, name: str) -> None:
-    if not _NAME.fullmatch(name):
-        raise Invalid(
-            f"{name!r} cannot be the name of {'an' if what == 'endpoint' else 'a'} {what}.",
-            "Use 3 to 32 characters: a letter first, then letters, digits and single dashes, with no dash at the end.",
-        )
 
 
 def _row(db: sqlite3.Connection, name: str) -> sqlite3.Row:

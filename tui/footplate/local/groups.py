@@ -1,15 +1,26 @@
-"""Process groups of jobs: who is in them, and how they are ended."""
+"""Process groups of jobs, and what left them for sessions of its own: who is there, and how they are ended."""
 
 from __future__ import annotations
 
+import ctypes
 import os
 import signal
 import time
 from collections.abc import Collection, Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from footplate.local import processes
+
+MARK = "FOOTPLATE_SUPERVISOR"
+"""The variable by which a job's processes are known, wherever they went. The watchdog has the name too, for it stands alone."""
+
+SWEEP_SECONDS = 5.0
+"""How long a sweep waits for killed processes to go; one that hangs in the kernel must not hang the supervisor."""
+
+_PR_SET_CHILD_SUBREAPER = 36
+"""From linux/prctl.h."""
 
 
 @dataclass(frozen=True)
@@ -57,19 +68,87 @@ def end(groups: Iterable[Group], grace_seconds: float) -> None:
         time.sleep(0.05)
 
 
-def kill_leftovers(groups: Iterable[Group], job: str) -> None:
-    """Kill what is left of a job's groups after its supervisor is gone.
+def mark(supervisor_pid: int, supervisor_started: float) -> str:
+    """The value of MARK for one supervisor's ranks: no other job on this machine has it, also none of the same name."""
+    return f"{supervisor_pid}-{supervisor_started:.0f}"
 
-    A group whose leader has ended is taken for the job's only if a process in it carries the job's name in its environment:
-    long after, the id could be a stranger's.
+
+def adopt_orphans() -> None:
+    """Make this process the parent of whatever its children leave behind (a child subreaper). Raises OSError."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) != 0:
+        raise OSError(ctypes.get_errno(), "this process cannot adopt orphans")
+
+
+def children() -> set[int]:
+    """The pids of this process's children, adopted ones and zombies too."""
+    found: set[int] = set()
+    for task in Path("/proc/self/task").iterdir():
+        with suppress(FileNotFoundError, ProcessLookupError):  # the thread ended, or the kernel has no such list
+            found.update(int(pid) for pid in (task / "children").read_text().split())
+    return found
+
+
+def reap(orphans: Iterable[int]) -> None:
+    """Take the exit codes of those adopted children that have ended, so that no zombies stay."""
+    for pid in orphans:
+        with suppress(ChildProcessError):
+            os.waitpid(pid, os.WNOHANG)
+
+
+def sweep(value: str, own: Collection[int] = ()) -> None:
+    """Kill every process that carries this value of MARK, and every child of this process that is not one of its `own`.
+
+    What a killed process leaves behind is adopted and killed in turn. Without `own` children are left alone.
+    """
+    deadline = time.monotonic() + SWEEP_SECONDS
+    while True:
+        orphans = children() - set(own) if own else set()
+        reap(orphans)
+        left = [pid for pid in orphans if _kill(pid)] + [pid for pid in _marked(value) if _kill(pid, value)]
+        if not left or time.monotonic() >= deadline:
+            return
+        time.sleep(0.02)
+
+
+def _marked(value: str) -> list[int]:
+    wanted = f"{MARK}={value}".encode()
+    pids = [int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdecimal()]
+    return [pid for pid in pids if wanted in _environment(pid)]
+
+
+def _kill(pid: int, value: str | None = None) -> bool:
+    """Kill a process, with a value only if it still carries that; whether it was there."""
+    try:
+        process = os.pidfd_open(pid)
+    except ProcessLookupError:
+        return False
+    try:
+        # Looked at again behind the open descriptor: the pid could have passed to a stranger in between.
+        if value is not None and f"{MARK}={value}".encode() not in _environment(pid):
+            return False
+        signal.pidfd_send_signal(process, signal.SIGKILL)
+    except ProcessLookupError:
+        return False
+    finally:
+        os.close(process)
+    return True
+
+
+def kill_leftovers(groups: Iterable[Group], value: str) -> None:
+    """Kill what is left of a job after its supervisor, whose `mark` is `value`, is gone.
+
+    A group whose leader has ended is taken for the job's only if a process in it carries the mark: long after, the id could be
+    a stranger's.
     """
     known = [group for group in groups if group.may_be_ours()]
     inside = members(known)
-    mark = f"AZUREML_RUN_ID={job}".encode()
+    wanted = f"{MARK}={value}".encode()
     for group in known:
         pids = [pid for pid, group_id in inside.items() if group_id == group.pid]
-        if processes.start_time(group.pid) == group.started or any(mark in _environment(pid) for pid in pids):
+        if processes.start_time(group.pid) == group.started or any(wanted in _environment(pid) for pid in pids):
             _signal([group], signal.SIGKILL)
+    sweep(value)
 
 
 def _environment(pid: int) -> list[bytes]:

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeGuard
 
 from footplate.local import clusters, layout, python, records
 from footplate.local.data import DataAssets
@@ -117,10 +117,10 @@ class Jobs:
                 db.execute("DELETE FROM job WHERE name = ? AND ended IS NOT NULL", (name,))
                 if folder.exists():
                     folder.rename(bin_folder)
-            if row["mlflow_run_id"]:
-                self._metrics.delete(row["mlflow_run_id"])
             if bin_folder.exists():
                 shutil.rmtree(bin_folder)
+            if row["mlflow_run_id"]:
+                self._metrics.delete(row["mlflow_run_id"])
         except OSError as error:
             raise Unexpected(
                 f"The files of job {name!r} could not all be removed: {error}.", "", repr(error)
@@ -146,8 +146,9 @@ class Jobs:
         """At most `limit` bytes of one of the job's log files. Raises NotFound, Invalid for a negative place."""
         self._row(name)
         folder = layout.job_folder(self._store.home, name).resolve()
-        file = (folder / path).resolve()
-        if not any(file.is_relative_to(folder / part) for part in _LOG_FOLDERS) or not file.is_file():
+        # realpath and not Path.resolve, which raises for links that lead in a circle
+        file = folder if "\0" in path else Path(os.path.realpath(folder / path))
+        if not any(file.is_relative_to(folder / part) for part in _LOG_FOLDERS) or not _is_file(_status(file)):
             known = ", ".join(log.path for log in self.log_files(name)) or "none yet"
             raise NotFound(f"Job {name!r} has no log file {path!r}.", f"It has: {known}.")
         if offset < 0 or limit < 0:
@@ -199,16 +200,27 @@ class Jobs:
 
 
 def _files(place: Path) -> list[tuple[Path, os.stat_result]]:
-    """The files in a folder, however deep, or the file itself; scripts may remove them while they are counted."""
-    found = []
-    for path in [place] if place.is_file() else place.rglob("*"):
-        try:
-            status = path.stat()
-        except FileNotFoundError:
-            continue
-        if stat.S_ISREG(status.st_mode):
-            found.append((path, status))
-    return found
+    """The files in a folder, however deep, or the file itself.
+
+    Scripts may remove them while they are counted, and leave links and folders that lead nowhere: those are passed over.
+    """
+    top = _status(place)
+    if _is_file(top):
+        return [(place, top)]
+    paths = (Path(folder, name) for folder, _, names in os.walk(place) for name in names)
+    return [(path, status) for path in paths if _is_file(status := _status(path))]
+
+
+def _status(path: Path) -> os.stat_result | None:
+    """What a path leads to; None where that is nothing, or nothing that may be looked at."""
+    try:
+        return path.stat()
+    except OSError:
+        return None
+
+
+def _is_file(status: os.stat_result | None) -> TypeGuard[os.stat_result]:
+    return status is not None and stat.S_ISREG(status.st_mode)
 
 
 def _natural(text: str) -> list[tuple[int, str]]:

@@ -1,7 +1,8 @@
-"""Starts the ranks of a job, each in a process group of its own, and ends them."""
+"""Starts the ranks of a job, each in a process group of its own, and ends them with all that they started."""
 
 from __future__ import annotations
 
+import os
 import shutil
 import socket
 import subprocess
@@ -10,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from footplate.jobfile import Plan
-from footplate.local import failure, groups
+from footplate.local import failure, groups, processes
 from footplate.local.environment import MASTER_ADDRESS, Setting, rank_environment
 from footplate.local.guard import Guard
 
@@ -36,6 +37,8 @@ class Launcher:
         self._plan = plan
         self._setting = setting
         self._guard = guard
+        self._mark = groups.mark(os.getpid(), processes.start_time(os.getpid()) or 0.0)
+        self._own_children = groups.children()  # the watchdog: those that come after it are the job's
         self.port = 0
         self.ranks: list[Rank] = []
 
@@ -62,6 +65,7 @@ class Launcher:
 
     def _start(self, number: int, log: Path) -> Rank:
         environment = rank_environment(self._setting, self._plan, number, self.port, self._folder / "bin")
+        environment[groups.MARK] = self._mark
         with log.open("ab") as output:
             process = subprocess.Popen(
                 ["bash", "-c", self._plan.command],
@@ -84,7 +88,12 @@ class Launcher:
             if code is not None:
                 rank.exit_code = code if code >= 0 else 128 - code
                 ended.append(rank)
+        groups.reap(groups.children() - self._known_children())
         return ended
+
+    def _known_children(self) -> set[int]:
+        """Children that are waited for one by one: the watchdog and the ranks."""
+        return self._own_children | {rank.process.pid for rank in self.ranks}
 
     @property
     def running(self) -> Sequence[Rank]:
@@ -92,11 +101,12 @@ class Launcher:
         return [rank for rank in self.ranks if rank.exit_code is None]
 
     def end(self, grace_seconds: float) -> None:
-        """End everything in the ranks' process groups, also what a rank that ended left behind there."""
+        """End everything in the ranks' process groups and everything that left them, also behind a rank that has ended."""
         groups.end([rank.group for rank in self.ranks], grace_seconds)
         for rank in self.running:
             rank.process.wait()
         self.poll()
+        groups.sweep(self._mark, self._known_children())
         self._guard.clear()
 
     def port_was_taken(self) -> bool:

@@ -6,6 +6,7 @@ import getpass
 import json
 import math
 import os
+import re
 import sqlite3
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -13,6 +14,7 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
+from urllib.parse import quote
 
 from footplate.local import children
 from footplate.local.store import moment, now
@@ -26,11 +28,20 @@ RUN_STATUS = {"Completed": "FINISHED", "Canceled": "KILLED"}
 
 _CHILD = Path(__file__).with_name("mlflow_child.py")
 _INFINITY = 1.7976931348623157e308  # MLflow's stand-in, since SQL columns take no infinity
+_ODD = re.compile("[?%#]")
+_LAST_MS = 253402300799000  # the end of the year 9999, past which no moment can be told
+_HEADLINE_SECONDS = 1.0
 _HEADLINE = """
 SELECT run_uuid, "key", value,
        min(CASE "key" WHEN 'best_val_acc' THEN '0' WHEN 'val_acc' THEN '1' ELSE '2' || "key" END)
-FROM latest_metrics WHERE is_nan = 0 AND "key" NOT LIKE 'system/%' AND run_uuid IN ({marks}) GROUP BY run_uuid
+FROM latest_metrics WHERE is_nan = 0 AND typeof(value) = 'real' AND typeof("key") = 'text'
+AND "key" NOT LIKE 'system/%' AND run_uuid IN ({marks}) GROUP BY run_uuid
 """
+_POINTS = """
+SELECT "key", step, timestamp, value, is_nan FROM metrics
+WHERE run_uuid = ? AND typeof("key") = 'text' AND typeof(value) = 'real'
+AND typeof(step) = 'integer' AND typeof(timestamp) = 'integer' ORDER BY "key", step, timestamp
+"""  # scripts can write to the file: SQLite keeps any type in any column
 
 
 class NoMlflow(Exception):
@@ -57,7 +68,7 @@ class Metrics:
         self._python = python
         self._known = known
         self.file = home / "mlflow.db"
-        self.uri = f"sqlite:///{self.file}"
+        self.uri = _sqlite_url(self.file)
 
     def create_run(
         self, experiment: str, name: str, tags: Mapping[str, str], stop: Callable[[], bool] = children.never
@@ -68,7 +79,7 @@ class Metrics:
         """
         self._create_store(stop)
         tags = {"mlflow.runName": name, "mlflow.user": _user(), "mlflow.source.type": "JOB", **tags}
-        artifacts = str(self._home / "mlartifacts" / uuid.uuid4().hex[:12])
+        artifacts = _location(self._home / "mlartifacts" / uuid.uuid4().hex[:12])
         with self._connection() as db:
             if self._knows(db):
                 return _insert_run(db, experiment, artifacts, name, tags)
@@ -103,10 +114,7 @@ class Metrics:
             return {}
         with self._connection() as db:
             if self._knows(db):
-                rows = db.execute(
-                    'SELECT "key", step, timestamp, value, is_nan FROM metrics WHERE run_uuid = ? ORDER BY "key", step, timestamp',
-                    (run_id,),
-                )
+                rows = db.execute(_POINTS, (run_id,))
                 points: dict[str, list[MetricPoint]] = {}
                 for key, step, timestamp, value, is_nan in rows:
                     points.setdefault(key, []).append(_point(step, timestamp, math.nan if is_nan else value))
@@ -119,15 +127,19 @@ class Metrics:
     def headlines(self, run_ids: Sequence[str]) -> Mapping[str, tuple[str, float]]:
         """For a list: the latest `best_val_acc` of each run, else `val_acc`, else its first metric; in one query.
 
-        Nothing where the store is missing or of an unknown schema: a list is not worth a process.
+        Nothing where the store is missing, of an unknown schema, locked for long, unreadable or damaged (scripts can write
+        to it): jobs are listed all the same, and `read` says what is wrong.
         """
         if not run_ids or not self.file.exists():
             return {}
-        with self._connection() as db:
-            if not self._knows(db):
-                return {}
-            rows = db.execute(_HEADLINE.format(marks=",".join("?" * len(run_ids))), tuple(run_ids))
-            return {run_id: (key, _finite(value)) for run_id, key, value, _ in rows}
+        try:
+            with self._connection(_HEADLINE_SECONDS) as db:
+                if not self._knows(db):
+                    return {}
+                rows = db.execute(_HEADLINE.format(marks=",".join("?" * len(run_ids))), tuple(run_ids))
+                return {run_id: (key, _finite(value)) for run_id, key, value, _ in rows}
+        except Unexpected:
+            return {}
 
     def _create_store(self, stop: Callable[[], bool]) -> None:
         if self.file.exists():
@@ -140,7 +152,7 @@ class Metrics:
                 new = self._home / ".mlflow-new.db"
                 for file in self._home.glob(".mlflow-new.db*"):
                     file.unlink()
-                arguments = {"path": str(new), "artifacts": str(self._home / "mlartifacts")}
+                arguments = {"uri": _sqlite_url(new), "artifacts": _location(self._home / "mlartifacts")}
                 self._mlflow("create_store", arguments, stop, lock)
                 with closing(sqlite3.connect(new)) as db:
                     db.execute(
@@ -151,19 +163,21 @@ class Metrics:
             raise Unexpected(f"MLflow's store {self.file} could not be made: {error}.", "Free space.") from error
 
     @contextmanager
-    def _connection(self) -> Iterator[sqlite3.Connection]:
+    def _connection(self, busy_seconds: float = 30.0) -> Iterator[sqlite3.Connection]:
+        place = f"{self.file.as_uri()}?mode=rw"  # not rwc: a store that has just gone is not made anew, without tables
         try:
-            with closing(sqlite3.connect(self.file, timeout=30, isolation_level=None)) as db:
+            with closing(sqlite3.connect(place, timeout=busy_seconds, isolation_level=None, uri=True)) as db:
                 yield db
         except sqlite3.Error as error:
             raise Unexpected(
                 f"MLflow's store {self.file} cannot be used: {error}.",
-                "Free space or mend its permissions.",
+                "Free space or mend its permissions; where it is damaged, move it away, and the next job makes a new one.",
                 repr(error),
             ) from error
 
     def _knows(self, db: sqlite3.Connection) -> bool:
-        return db.execute("SELECT version_num FROM alembic_version").fetchone()[0] in self._known
+        version = db.execute("SELECT version_num FROM alembic_version").fetchone()
+        return version is not None and version[0] in self._known
 
     def _mlflow(
         self,
@@ -213,6 +227,22 @@ def _insert_run(db: sqlite3.Connection, experiment: str, artifacts: str, name: s
     return Run(run_id, str(experiment_id))
 
 
+def _sqlite_url(file: Path) -> str:
+    """The file as the URL that MLflow takes.
+
+    MLflow and SQLAlchemy cut a path at `?` and decode `%41`. Where one is in it, SQLite gets a URI of its own, encoded twice:
+    SQLAlchemy decodes once, and so does SQLite.
+    """
+    if not _ODD.search(str(file)):
+        return f"sqlite:///{file}"
+    return f"sqlite:///file:{quote(quote(str(file)))}?uri=true"
+
+
+def _location(folder: Path) -> str:
+    """A folder for artifacts as MLflow takes it, which decodes what looks encoded in a bare path too."""
+    return folder.as_uri() if _ODD.search(str(folder)) else str(folder)
+
+
 def _user() -> str:
     try:
         return getpass.getuser()
@@ -221,7 +251,7 @@ def _user() -> str:
 
 
 def _point(step: int, timestamp_ms: int, value: float) -> MetricPoint:
-    return MetricPoint(step, moment(timestamp_ms / 1000), _finite(value))
+    return MetricPoint(step, moment(min(max(timestamp_ms, 0), _LAST_MS) / 1000), _finite(value))
 
 
 def _finite(value: float) -> float:

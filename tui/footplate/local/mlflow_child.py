@@ -14,11 +14,11 @@ os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")
 NOT_INSTALLED = 3
 
 
-def create_store(path: str, artifacts: str) -> None:
+def create_store(uri: str, artifacts: str) -> None:
     """Make MLflow's SQLite store and its default experiment."""
     from mlflow.store.tracking.sqlalchemy_store import SqlAlchemyStore
 
-    SqlAlchemyStore(f"sqlite:///{path}", artifacts)  # type: ignore[no-untyped-call]  # MLflow's own
+    SqlAlchemyStore(uri, artifacts)  # type: ignore[no-untyped-call]  # MLflow's own
 
 
 def create_run(uri: str, experiment: str, artifacts: str, name: str, tags: dict[str, str]) -> dict[str, str]:

@@ -72,6 +72,11 @@ class Models:
         if empty:
             what = f"The outputs of job {job!r} are empty" if job else f"{folder} is no folder with files in it"
             raise Invalid(f"{what}: there is nothing to register.", "Write the model to ./outputs, or name its folder.")
+        if self._store.home.resolve().is_relative_to(folder.resolve()):
+            raise Invalid(
+                f"{folder} holds footplate's own home, {self._store.home}.",
+                "Name the folder that holds the model alone.",
+            )
         metadata = _metadata(folder / "model.json")
         new = self._store.home / "models" / f".new-{secrets.token_hex(8)}"
         try:

@@ -22,7 +22,8 @@ def reconcile(store: Store, metrics: Metrics) -> None:
         orphans = _orphans(db)
         for job in orphans:
             ranks = db.execute("SELECT pid, started FROM rank WHERE job = ?", (job["name"],))
-            groups.kill_leftovers([groups.Group(pid, started) for pid, started in ranks], job["name"])
+            mark = groups.mark(job["supervisor_pid"], job["supervisor_started"])
+            groups.kill_leftovers([groups.Group(pid, started) for pid, started in ranks], mark)
             if job["cancel_requested"]:
                 status, error = "Canceled", None
             else:

@@ -25,6 +25,7 @@ from footplate.settings import Settings
 from footplate.workspace import Conflict, Invalid, NotFound, Unexpected
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,254}")
+_KEY = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _BASE32 = "abcdefghijklmnopqrstuvwxyz234567"
 _MODEL_TYPES = frozenset({"custom_model", "mlflow_model", "triton_model"})
 
@@ -48,7 +49,7 @@ def submit(store: Store, settings: Settings, data_assets: DataAssets, job_file: 
     folder = layout.job_folder(store.home, checked.name)
     new = folder.parent / f".new-{secrets.token_hex(8)}"
     try:
-        _write_folder(new, job_file, checked)
+        _write_folder(new, job_file, checked, store.home)
         _start(store, job_file, checked, new, folder)
     except OSError as error:
         raise Unexpected(
@@ -72,6 +73,7 @@ def _check(store: Store, settings: Settings, data_assets: DataAssets, job_file: 
     with store.read() as db:
         if db.execute("SELECT 1 FROM job WHERE name = ?", (name,)).fetchone():
             raise _taken(name)
+    _check_names(job_file)
     if job_file.code is not None and not _look(job_file.code, stat.S_ISDIR):
         raise Invalid(
             f"{job_file.label} line {job_file.line('code')}: the code folder {job_file.code} is not there.",
@@ -91,6 +93,23 @@ def _check(store: Store, settings: Settings, data_assets: DataAssets, job_file: 
         assets=assets,
         outputs={spec.name: spec.type for spec in job_file.outputs.values()},
     )
+
+
+def _check_names(job_file: JobFile) -> None:
+    """Raise Invalid for names that no folder and no environment variable can have; an output's name becomes both."""
+    for name in job_file.outputs:
+        if not _KEY.fullmatch(name):
+            raise Invalid(
+                f"{job_file.label} line {job_file.line('outputs', name)}: {name!r} cannot be an output's name.",
+                "Use letters, digits and _, no digit first.",
+            )
+    for section, kind in (("inputs", "an input's"), ("environment_variables", "an environment variable's")):
+        for name in getattr(job_file, section):
+            if not name or "=" in name or "\0" in name:
+                raise Invalid(
+                    f"{job_file.label} line {job_file.line(section, name)}: {name!r} cannot be {kind} name.",
+                    "Use letters, digits and _.",
+                )
 
 
 def _generated_name(job_file: JobFile) -> str:
@@ -157,7 +176,7 @@ def _model_folder(store: Store, reference: str) -> Path:
     return layout.model_folder(store.home, name, found)
 
 
-def _write_folder(folder: Path, job_file: JobFile, checked: _Checked) -> None:
+def _write_folder(folder: Path, job_file: JobFile, checked: _Checked, home: Path) -> None:
     for name in ("code", "outputs", "logs", "named", "user_logs", "system_logs"):
         (folder / name).mkdir(parents=True)
     (folder / "job.yml").write_bytes(job_file.text.encode())
@@ -165,7 +184,7 @@ def _write_folder(folder: Path, job_file: JobFile, checked: _Checked) -> None:
         if kind != "uri_file":  # the script writes that one itself
             (folder / "named" / output).mkdir()
     if job_file.code is not None:
-        for file in upload_files(job_file.code).files:
+        for file in upload_files(job_file.code, leave_out=home).files:
             target = folder / "code" / file
             target.parent.mkdir(parents=True, exist_ok=True)
             shutil.copy2(job_file.code / file, target)

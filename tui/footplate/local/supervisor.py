@@ -16,13 +16,13 @@ import sys
 import threading
 import time
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from types import FrameType
-from typing import Any
+from typing import Any, TypeVar
 
 from footplate.jobfile import Plan
 from footplate.local import children, clusters, failure, layout
@@ -33,7 +33,9 @@ from footplate.local.launcher import Launcher, Rank
 from footplate.local.metrics import Metrics, NoMlflow, Run
 from footplate.local.reconcile import reconcile
 from footplate.local.store import Store, now
-from footplate.workspace import WorkspaceError
+from footplate.workspace import Unexpected, WorkspaceError
+
+_T = TypeVar("_T")
 
 POLL_SECONDS = 0.5
 """How soon a cancel or a free node is noticed."""
@@ -46,6 +48,13 @@ TERM_SECONDS = 5.0
 
 PORT_RETRY_SECONDS = 60.0
 """A port that was taken shows at the rendezvous; whoever complains later complains about another one."""
+
+
+STORE_BUSY_SECONDS = 1.0
+"""How long one attempt at the store waits for its lock: the ranks are not watched meanwhile."""
+
+STORE_PATIENCE_SECONDS = 600.0
+"""How long the store may stay out of order while nothing else is left to do than to read or write it."""
 
 
 class Canceled(Exception):
@@ -64,7 +73,9 @@ class Supervisor:
     """One job from its record to its end."""
 
     def __init__(self, home: Path, name: str, asked_to_end: Callable[[], bool], pause: Callable[[float], None]) -> None:
-        self._store = Store(home)
+        self._store = Store(home, STORE_BUSY_SECONDS)
+        self._unwritten: list[tuple[str, Sequence[Any]]] = []
+        self._store_works = True
         self._name = name
         self._folder = layout.job_folder(home, name)
         self._asked_to_end = asked_to_end
@@ -74,11 +85,7 @@ class Supervisor:
 
     def run(self) -> int:
         """Do everything; 0 when the job's end was recorded, whatever it was."""
-        # Waits for the submitter's transaction, which holds the write lock until the record is whole.
-        with self._store.write() as db:
-            row = db.execute(
-                "SELECT * FROM job WHERE name = ? AND supervisor_pid = ?", (self._name, os.getpid())
-            ).fetchone()
+        row = self._patiently(self._read_row)
         if row is None:
             shutil.rmtree(self._folder, ignore_errors=True)  # the submitter was killed before it was done
             return 1
@@ -92,13 +99,20 @@ class Supervisor:
         except WorkspaceError as error:
             end = End("Failed", str(error))
         except OSError as error:
-            traceback.print_exc()
+            say(traceback.format_exc())
             end = End("Failed", f"its files could not be written or read: {error}")
         except Exception as error:  # noqa: BLE001 - a fault of ours must still leave a record, not a job that seems to run
-            traceback.print_exc()
+            say(traceback.format_exc())
             end = End("Failed", f"its supervisor failed ({error!r}); the traceback is in system_logs/supervisor.log")
-        self._record(end)
-        return 0
+        return 0 if self._record(end) else 1
+
+    def _read_row(self) -> sqlite3.Row | None:
+        # Waits for the submitter's transaction, which holds the write lock until the record is whole.
+        with self._store.write() as db:
+            found: sqlite3.Row | None = db.execute(
+                "SELECT * FROM job WHERE name = ? AND supervisor_pid = ?", (self._name, os.getpid())
+            ).fetchone()
+        return found
 
     def _work(self) -> End:
         self._wait_for_nodes()
@@ -117,9 +131,14 @@ class Supervisor:
         noted = ""
         while True:
             self._check_canceled()
-            reconcile(self._store, self._metrics)  # those ahead may be dead
-            with self._store.write() as db:
-                note = clusters.claim(db, self._name)
+            try:
+                reconcile(self._store, self._metrics)  # those ahead may be dead
+                with self._store.write() as db:
+                    note = clusters.claim(db, self._name)
+            except Unexpected as error:
+                self._note_store(error)
+                self._pause(POLL_SECONDS)
+                continue
             if not note:
                 return
             if note != noted:
@@ -129,8 +148,9 @@ class Supervisor:
 
     def _prepare(self, inputs: dict[str, str]) -> Setting:
         """Have the data drawn and the run created, both at once."""
-        data_assets = DataAssets(self._store)
-        missing = [asset for asset in json.loads(self._row["assets"]) if not data_assets.ready(asset)]
+        data_assets = DataAssets(Store(self._store.home))
+        assets = json.loads(self._row["assets"])
+        missing = self._patiently(lambda: [asset for asset in assets if not data_assets.ready(asset)])
         names = ", ".join(asset.removeprefix("azureml:").partition(":")[0].partition("@")[0] for asset in missing)
         self._set_status("Preparing", f"drawing the {names}" if names else "")
         ended = threading.Event()
@@ -161,8 +181,7 @@ class Supervisor:
             self._no_metrics = f"no metrics: {error}"
             say(self._no_metrics)
             return {}
-        with self._store.write() as db:
-            db.execute("UPDATE job SET mlflow_run_id = ? WHERE name = ?", (run.run_id, self._name))
+        self._write(("UPDATE job SET mlflow_run_id = ? WHERE name = ?", (run.run_id, self._name)))
         return {
             "MLFLOW_TRACKING_URI": self._metrics.uri,
             "MLFLOW_RUN_ID": run.run_id,
@@ -189,6 +208,7 @@ class Supervisor:
         last_words_end = 0.0
         while launcher.running:
             self._pause(POLL_SECONDS)
+            self._flush()
             for rank in launcher.poll():
                 self._record_exit(rank)
                 if rank.exit_code != 0 and first is None:
@@ -211,62 +231,111 @@ class Supervisor:
             self._record_exit(rank)
 
     def _record_start(self, launcher: Launcher, first: bool) -> None:
-        with self._store.write() as db:
-            db.executemany(
-                "INSERT OR REPLACE INTO rank (job, rank, pid, started) VALUES (?, ?, ?, ?)",
-                [(self._name, rank.number, rank.group.pid, rank.group.started) for rank in launcher.ranks],
-            )
-            if first:
-                db.execute("UPDATE job SET started = ? WHERE name = ?", (now(), self._name))
+        insert = "INSERT OR REPLACE INTO rank (job, rank, pid, started) VALUES (?, ?, ?, ?)"
+        writes: list[tuple[str, Sequence[Any]]] = [
+            (insert, (self._name, rank.number, rank.group.pid, rank.group.started)) for rank in launcher.ranks
+        ]
+        if first:
+            writes.append(("UPDATE job SET started = ? WHERE name = ?", (now(), self._name)))
+        self._write(*writes)
         self._set_status("Running", self._no_metrics)
         say(f"{len(launcher.ranks)} ranks run, the port of rank 0 is {launcher.port}.")
 
     def _record_exit(self, rank: Rank) -> None:
-        with self._store.write() as db:
-            db.execute(
-                "UPDATE rank SET exit_code = ? WHERE job = ? AND rank = ?", (rank.exit_code, self._name, rank.number)
-            )
+        sql = "UPDATE rank SET exit_code = ? WHERE job = ? AND rank = ?"
+        self._write((sql, (rank.exit_code, self._name, rank.number)))
         say(f"Rank {rank.number} ended with exit code {rank.exit_code}.")
 
-    def _record(self, end: End) -> None:
+    def _record(self, end: End) -> bool:
+        """Write the end down; False where the store stayed out of order for too long."""
         if self._run is not None:
             self._set_status("Finalizing")
             try:
                 self._metrics.finish(self._run.run_id, end.status)
-            except (NoMlflow, WorkspaceError) as error:
+            except (NoMlflow, WorkspaceError, OSError) as error:
                 say(f"MLflow was not told of the end: {error}")
-        with self._store.write() as db:
-            db.execute(
+        self._write(
+            (
                 "UPDATE job SET status = ?, error = ?, note = '', ended = ? WHERE name = ?",
                 (end.status, end.error, now(), self._name),
-            )
-            db.execute("DELETE FROM slot WHERE job = ?", (self._name,))
+            ),
+            ("DELETE FROM slot WHERE job = ?", (self._name,)),
+        )
         say(f"{end.status}: {end.error}" if end.error else end.status)
+        try:
+            self._patiently(self._write_all)
+        except Unexpected as error:
+            say(f"The end of the job was not recorded: {error}")
+            return False
+        return True
 
     def _set_status(self, status: str, note: str = "") -> None:
         """A cancel that was asked for keeps its own status until the end."""
-        with self._store.write() as db:
-            db.execute(
-                "UPDATE job SET status = ?, note = ? WHERE name = ? AND cancel_requested = 0",
-                (status, note, self._name),
-            )
+        sql = "UPDATE job SET status = ?, note = ? WHERE name = ? AND cancel_requested = 0"
+        self._write((sql, (status, note, self._name)))
 
     def _check_canceled(self) -> None:
         if self._asked_to_end():
-            with self._store.write() as db:
-                db.execute(
-                    "UPDATE job SET cancel_requested = 1, status = 'CancelRequested', note = '' WHERE name = ?",
-                    (self._name,),
-                )
+            sql = "UPDATE job SET cancel_requested = 1, status = 'CancelRequested', note = '' WHERE name = ?"
+            self._write((sql, (self._name,)))
             raise Canceled
-        with self._store.read() as db:
-            if db.execute("SELECT cancel_requested FROM job WHERE name = ?", (self._name,)).fetchone()[0]:
-                raise Canceled
+        try:
+            with self._store.read() as db:
+                row = db.execute("SELECT cancel_requested FROM job WHERE name = ?", (self._name,)).fetchone()
+        except Unexpected as error:
+            self._note_store(error)
+            return
+        if row is not None and row[0]:
+            raise Canceled
+
+    def _write(self, *statements: tuple[str, Sequence[Any]]) -> None:
+        """Write now, or, where the store is out of order, with the next write that succeeds: the ranks must not notice."""
+        self._unwritten += statements
+        self._flush()
+
+    def _flush(self) -> None:
+        try:
+            self._write_all()
+        except Unexpected as error:
+            self._note_store(error)
+
+    def _write_all(self) -> None:
+        """Write what is still to be written, in one transaction. Raises Unexpected where the store is out of order."""
+        if not self._unwritten:
+            return
+        with self._store.write() as db:
+            for sql, values in self._unwritten:
+                db.execute(sql, values)
+        self._unwritten.clear()
+        if not self._store_works:
+            self._store_works = True
+            say("The store works again; everything is written down.")
+
+    def _note_store(self, error: Unexpected) -> None:
+        """Say once that the store is out of order."""
+        if self._store_works:
+            self._store_works = False
+            say(f"{error} The job goes on; its record follows when the store works again.")
+
+    def _patiently(self, work: Callable[[], _T]) -> _T:
+        """Do what needs the store, again and again until it works. Raises Unexpected when it has not for ten minutes."""
+        give_up = time.monotonic() + STORE_PATIENCE_SECONDS
+        while True:
+            try:
+                return work()
+            except Unexpected as error:
+                self._note_store(error)
+                if time.monotonic() >= give_up:
+                    raise
+            time.sleep(POLL_SECONDS)
 
 
 def say(line: str) -> None:
     """One line into the supervisor's log."""
-    print(f"{datetime.now(UTC):%Y-%m-%d %H:%M:%S}Z {line}", flush=True)
+    try:
+        print(f"{datetime.now(UTC):%Y-%m-%d %H:%M:%S}Z {line}", flush=True)
+    except OSError:
+        return  # a full disk has no room for the log, but the job must go on
 
 
 class Signals:

@@ -1,8 +1,8 @@
-"""Ends a job's ranks when the job's supervisor dies: it holds the other end of a pipe from the supervisor.
+"""Ends a job's processes when the job's supervisor dies: it holds the other end of a pipe from the supervisor.
 
 Run as `python -I -S watchdog.py`, one a job, standing alone so that it is small. The supervisor writes a line `PID STARTED`
 for every process group that it starts and `end` when none is left to guard; the pipe ends when the supervisor does,
-however that comes.
+however that comes. What left those groups is known by FOOTPLATE_SUPERVISOR in its environment.
 """
 
 import os
@@ -11,6 +11,7 @@ import sys
 import time
 
 GRACE_SECONDS = 1.0
+SWEEP_SECONDS = 5.0
 
 
 def start_ticks(pid: int) -> "float | None":
@@ -35,8 +36,33 @@ def signal_groups(groups: "dict[int, float]", number: int) -> bool:
     return found
 
 
+def kill_marked(mark: bytes) -> bool:
+    """Kill all processes with this variable in their environment; whether there was one."""
+    found = False
+    for name in os.listdir("/proc"):  # noqa: PTH208 - as above
+        if not name.isdecimal():
+            continue
+        try:
+            process = os.pidfd_open(int(name))
+        except OSError:
+            continue  # it ended between the listing and the look
+        try:
+            with open(f"/proc/{name}/environ", "rb") as environment:  # noqa: PTH123 - as above
+                marked = mark in environment.read().split(b"\0")
+            if marked:
+                signal.pidfd_send_signal(process, signal.SIGKILL)
+                found = True
+        except OSError:
+            continue  # it has ended, or belongs to somebody else
+        finally:
+            os.close(process)
+    return found
+
+
 def main() -> None:
     """Read groups until the pipe ends, then end those that are left."""
+    supervisor = os.getppid()
+    mark = f"FOOTPLATE_SUPERVISOR={supervisor}-{start_ticks(supervisor) or 0:.0f}".encode()
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)  # it goes with its supervisor, not before
     groups: dict[int, float] = {}
@@ -51,6 +77,9 @@ def main() -> None:
     while time.monotonic() < deadline and signal_groups(groups, 0):
         time.sleep(0.05)
     signal_groups(groups, signal.SIGKILL)
+    deadline = time.monotonic() + SWEEP_SECONDS
+    while kill_marked(mark) and time.monotonic() < deadline:
+        time.sleep(0.02)
 
 
 if __name__ == "__main__":

@@ -16,7 +16,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from footplate.logs.sanitise import DISPLAY_LIMIT, last_state
 
@@ -48,6 +48,13 @@ class _End(NamedTuple):
     def lines(self) -> int:
         """Lines, an unfinished last one included."""
         return self.line_ends + self.open
+
+
+class Pattern(Protocol):
+    """What a search needs of a compiled expression over bytes."""
+
+    def search(self, data: bytes, start: int = 0, /) -> Any:
+        """The first match from `start` on, or None."""
 
 
 @dataclass(slots=True)
@@ -148,7 +155,7 @@ class LineIndex:
             start, end = _bounds(current, number)
             return os.pread(current.descriptor, end - start, start).removesuffix(b"\n")
 
-    def search(self, pattern: re.Pattern[bytes], start: int, direction: int = 1) -> Iterator[int]:
+    def search(self, pattern: Pattern, start: int, direction: int = 1) -> Iterator[int]:
         """Yield the numbers of the lines that match, from line `start` on (`direction` 1) or back (-1).
 
         The pattern sees many lines at once: anchors need `re.MULTILINE`. Ends early when the file is replaced.
@@ -204,7 +211,7 @@ class LineIndex:
         with self._lock:
             return os.pread(current.descriptor, length, start) if current is self._map else b""
 
-    def _matches(self, current: _Map, pattern: re.Pattern[bytes], begin: int, data: bytes) -> Iterator[int]:
+    def _matches(self, current: _Map, pattern: Pattern, begin: int, data: bytes) -> Iterator[int]:
         """Yield the lines that match within whole lines of the file, which begin at `begin`; each once."""
         match = pattern.search(data)
         while match:

@@ -5,17 +5,43 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
 
 from footplate.logs.index import LineIndex
 from footplate.logs.sanitise import parse_line
+
+_SLICE_SECONDS = 2.0
+_LINE_SECONDS = 0.02
+
+T = TypeVar("T", str, bytes)
+
+
+@dataclass(frozen=True, slots=True)
+class Patient(Generic[T]):
+    """A regular expression whose matching lets other threads run, and which gives up in time.
+
+    `re` does neither: one expression that backtracks badly, typed by anybody, would stop the whole console for good.
+    """
+
+    pattern: Any
+    seconds: float
+
+    def search(self, data: T, start: int = 0) -> Any:
+        """The first match from `start` on, or None. Raises TimeoutError."""
+        return self.pattern.search(data, start, concurrent=True, timeout=self.seconds)
+
+    def finditer(self, data: T) -> Iterator[Any]:
+        """All matches. Raises TimeoutError."""
+        found: Iterator[Any] = self.pattern.finditer(data, concurrent=True, timeout=self.seconds)
+        return found
 
 
 @dataclass(frozen=True, slots=True)
 class Search:
     """What is looked for: in the bytes of the file, and in the text of a line as it is shown."""
 
-    data: re.Pattern[bytes]
-    shown: re.Pattern[str]
+    data: re.Pattern[bytes] | Patient[bytes]
+    shown: re.Pattern[str] | Patient[str]
 
     def lines(self, index: LineIndex, start: int, direction: int = 1) -> Iterator[int]:
         """Yield the lines that match, from `start` on (`direction` 1) or back (-1).
@@ -36,8 +62,11 @@ class Search:
         return next(self.lines(index, 0 if direction > 0 else index.lines - 1, direction), None)
 
     def spans(self, text: str) -> list[tuple[int, int]]:
-        """Return where in a shown line the matches are."""
-        return [match.span() for match in self.shown.finditer(text) if match[0]]
+        """Return where in a shown line the matches are; nowhere where the expression takes too long for drawing."""
+        try:
+            return [match.span() for match in self.shown.finditer(text) if match[0]]
+        except TimeoutError:
+            return []
 
 
 def compile_search(wanted: str) -> Search:
@@ -46,8 +75,18 @@ def compile_search(wanted: str) -> Search:
     Without a capital letter it matches either case.
     """
     flags = re.MULTILINE | (re.NOFLAG if any(char.isupper() for char in wanted) else re.IGNORECASE)
-    try:
-        return Search(re.compile(wanted.encode(errors="replace"), flags), re.compile(wanted, flags))
-    except re.error:
-        literal = re.escape(wanted)
-        return Search(re.compile(literal.encode(errors="replace"), flags), re.compile(literal, flags))
+    literal = re.escape(wanted)
+    if literal.replace("\\ ", " ") != wanted:
+        import regex  # seldom needed at all, and not free at start-up
+
+        try:
+            data = regex.compile(wanted.encode(errors="replace"), int(flags))
+            shown = regex.compile(wanted, int(flags))
+            return Search(Patient(data, _SLICE_SECONDS), Patient(shown, _LINE_SECONDS))
+        except regex.error:
+            return _plain(literal, flags)
+    return _plain(literal, flags)
+
+
+def _plain(literal: str, flags: re.RegexFlag) -> Search:
+    return Search(re.compile(literal.encode(errors="replace"), flags), re.compile(literal, flags))

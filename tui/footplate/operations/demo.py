@@ -8,6 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
+from footplate import paths
 from footplate.operations import deploy as deploying
 from footplate.operations import follow, launch
 from footplate.operations import invoke as invoking
@@ -68,7 +69,7 @@ class Progress:
 
 async def start(workspace: Workspace) -> Job:
     """Submit the demo's training: the two-process template, tagged, so that `clean` finds it again."""
-    job_file = launch.prepare(launch.find(TEMPLATE), [f"tags.{TAG}=yes", "experiment_name=birds"])
+    job_file = launch.prepare(paths.asset("jobs") / TEMPLATE, [f"tags.{TAG}=yes", "experiment_name=birds"])
     return await workspace.submit(job_file)
 
 

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Callable
 
 from footplate.workspace import Conflict, Deployment, NotFound, Unreachable, Workspace, WorkspaceError
+from footplate.workspace.names import check_name
 
 POLL_SECONDS = 0.2
 
@@ -35,8 +36,10 @@ async def deploy(
 ) -> Deployment:
     """Deploy `model` as `name` on `endpoint` and wait until it serves; the same call twice changes nothing.
 
-    Raises NotFound for the model before anything is made, and what `wait` raises.
+    Raises Invalid for a name and NotFound for the model before anything is made, and what `wait` raises.
     """
+    check_name("endpoint", endpoint)
+    check_name("deployment", name)
     found = await workspace.model(model)
     try:
         await workspace.endpoint(endpoint)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,9 @@ from footplate.workspace import Invalid
 
 def templates() -> list[Path]:
     """The job files offered in the launch list: footplate's own, then those of `./jobs` where the console was started."""
-    folders = dict.fromkeys((paths.asset("jobs").resolve(), (Path.cwd() / "jobs").resolve()))
+    folders = {paths.asset("jobs").resolve(): None}
+    with suppress(FileNotFoundError):  # the current folder may be gone
+        folders[(Path.cwd() / "jobs").resolve()] = None
     return [file for folder in folders for file in sorted((*folder.glob("*.yml"), *folder.glob("*.yaml")))]
 
 

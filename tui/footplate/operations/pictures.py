@@ -121,5 +121,8 @@ def _as_invalid() -> Iterator[None]:
 
 
 def pictures_of(folder: Path) -> list[Path]:
-    """The picture files of a folder, in order. Raises OSError where it cannot be listed."""
-    return sorted(path for path in folder.iterdir() if path.suffix.lower() in SUFFIXES)
+    """The picture files of a folder, in order. Raises Invalid where it cannot be listed."""
+    try:
+        return sorted(path for path in folder.iterdir() if path.suffix.lower() in SUFFIXES)
+    except OSError as error:
+        raise Invalid(f"The folder {folder} cannot be listed: {error.strerror}.", "Pick another picture.") from error

@@ -208,8 +208,11 @@ class InvokeScreen(ConsoleScreen):
     @on(Input.Submitted, "#path")
     def _typed(self, event: Input.Submitted) -> None:
         self.query_one("#original", Picture).focus()
-        if event.value.strip():
-            self.choose(Path(event.value.strip()).expanduser())
+        if typed := event.value.strip():
+            try:
+                self.choose(Path(typed).expanduser())
+            except RuntimeError:  # ~somebody who is not there
+                self._say_error(f"{typed} names a home folder that is not there. Type the whole path.")
 
     def action_path(self) -> None:
         """Type a path."""

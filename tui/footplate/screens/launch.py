@@ -162,8 +162,14 @@ class LaunchScreen(ConsoleScreen):
         self._fields[field] = key
         with Horizontal(classes="row"):
             yield Static(Content(clean(label)), classes="label")
-            yield Input(value or "", id=field, compact=True)
-            yield Static(Content(read), id=f"{field}-read", classes="read")
+            # A value of several lines does not fit a field; it stays as it is in the file.
+            lines = len((value or "").splitlines())
+            yield (
+                Input(clean(value or ""), id=field, compact=True, disabled=True)
+                if lines > 1
+                else Input(value or "", id=field, compact=True)
+            )
+            yield Static(Content(f"{lines} lines" if lines > 1 else read), id=f"{field}-read", classes="read")
 
     def on_resize(self) -> None:
         """Form and plan stand beside each other where there is room, else the plan below the form."""
@@ -198,7 +204,10 @@ class LaunchScreen(ConsoleScreen):
         edits: dict[str, object] = {}
         original = self._original
         for field, key in self._fields.items():
-            value = self.query_one(f"#{field}", Input).value.strip()
+            widget = self.query_one(f"#{field}", Input)
+            if widget.disabled:
+                continue
+            value = widget.value if key.startswith("inputs.") else widget.value.strip()
             before = {
                 "compute": original.compute or "local",
                 "resources.instance_count": str(original.nodes),
@@ -230,7 +239,7 @@ class LaunchScreen(ConsoleScreen):
         self.query_one("#launch", Button).disabled = self._file is None or self._starting or self.console.read_only
         if self._file is not None:
             for field, key in self._fields.items():
-                if key.startswith("inputs."):
+                if key.startswith("inputs.") and not self.query_one(f"#{field}", Input).disabled:
                     given = self._file.inputs[key.removeprefix("inputs.")]
                     self.query_one(f"#{field}-read", Static).update(Content(given.read_as))
 

@@ -372,6 +372,8 @@ class LogView(ScrollView, can_focus=True):
             if count and line is not None:
                 current = takewhile(lambda _: number == self._search_number, search.lines(index, 0))
                 self._tell(self._Found(number, line, sum(1 for _ in current)))
+        except TimeoutError:
+            self._tell(self._Found(number, None, None, "the search was given up: this expression takes too long"))
         except OSError as fault:
             self._tell(self._Found(number, None, None, f"the search failed: {fault.strerror or fault}"))
 
