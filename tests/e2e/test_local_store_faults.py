@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import resource
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 
 import pytest
-from tests.at_work import ended, job_file, ranks, until, until_job
+from tests.at_work import children_of, ended, gone, job_file, ranks, supervisor_pid, until, until_job
 
 from footplate.local.store import Store
 
@@ -74,3 +75,32 @@ async def test_a_failure_keeps_its_own_reason_while_the_store_is_locked(workspac
     job = await ended(workspace, "failing")
     assert (job.status, job.error) == ("Failed", "no pictures (exit code 3)")
     assert exit_codes(home) == [3]
+
+
+async def test_a_full_disk_at_the_end_of_a_job_only_delays_its_record(workspace, home, tmp_path):
+    await workspace.submit(job_file(tmp_path, f"echo $$ > outputs/new; mv outputs/new outputs/pid; {UNTIL_GO}"), "full")
+    await until_job(workspace, "full", lambda job: job.status == "Running")
+    outputs = home / "jobs" / "full" / "outputs"
+    until((outputs / "pid").exists)
+    supervisor, rank = supervisor_pid(home, "full"), int((outputs / "pid").read_text())
+    watchdog = next(pid for pid in children_of(supervisor) if pid != rank)
+    limits = resource.prlimit(supervisor, resource.RLIMIT_FSIZE)
+    resource.prlimit(supervisor, resource.RLIMIT_FSIZE, (0, limits[1]))  # as on a full disk, no file can grow
+    (outputs / "go").touch()
+    until(lambda: gone([watchdog]))  # it goes after the rank's exit code should have been written
+    assert exit_codes(home) == [None]
+    resource.prlimit(supervisor, resource.RLIMIT_FSIZE, limits)
+    job = await ended(workspace, "full")
+    assert (job.status, job.error) == ("Completed", None)
+    assert exit_codes(home) == [0]
+
+
+async def test_a_job_that_comes_while_the_store_is_locked_starts_afterwards(workspace, home, tmp_path):
+    await workspace.submit(job_file(tmp_path, UNTIL_GO), "before")
+    await until_job(workspace, "before", lambda job: job.status == "Running")
+    await workspace.submit(job_file(tmp_path, "true"), "waiting")
+    await until_job(workspace, "waiting", lambda job: job.note)
+    with locked_store(home, readable=True):
+        until(lambda: supervisor_says(home, "waiting", "The job goes on; its record follows"))
+    (home / "jobs" / "before" / "outputs" / "go").touch()
+    assert (await ended(workspace, "waiting")).status == "Completed"

@@ -68,9 +68,12 @@ def end(groups: Iterable[Group], grace_seconds: float) -> None:
         time.sleep(0.05)
 
 
-def mark(supervisor_pid: int, supervisor_started: float) -> str:
-    """The value of MARK for one supervisor's ranks: no other job on this machine has it, also none of the same name."""
-    return f"{supervisor_pid}-{supervisor_started:.0f}"
+def mark(supervisor_pid: int | None, supervisor_started: float | None) -> str:
+    """The value of MARK for one supervisor's ranks: no other job on this machine has it, also none of the same name.
+
+    A job that never had a supervisor gets a value that no process has.
+    """
+    return f"{supervisor_pid}-{supervisor_started or 0:.0f}"
 
 
 def adopt_orphans() -> None:

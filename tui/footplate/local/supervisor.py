@@ -25,7 +25,7 @@ from types import FrameType
 from typing import Any, TypeVar
 
 from footplate.jobfile import Plan
-from footplate.local import children, clusters, failure, layout
+from footplate.local import children, clusters, failure, groups, layout
 from footplate.local.data import DataAssets
 from footplate.local.environment import Setting
 from footplate.local.guard import Guard
@@ -370,7 +370,12 @@ class Signals:
 
 def main() -> int:
     """Look after the job named on the command line."""
+    if groups.MARK in os.environ:
+        # Submitted from inside a job, whose end this job outlives: the same process again, without that job's mark.
+        clean = {name: value for name, value in os.environ.items() if name != groups.MARK}
+        os.execve(sys.executable, sys.orig_argv, clean)
     signals = Signals()
+    groups.adopt_orphans()
     home, name = Path(sys.argv[1]), sys.argv[2]
     os.chdir("/")  # keeps no folder in use
     return Supervisor(home, name, signals.asked_to_end, signals.pause).run()
