@@ -145,3 +145,29 @@ def children_of(pid: int) -> list[int]:
     """The pids of a process's children."""
     tasks = Path(f"/proc/{pid}/task").iterdir()
     return [int(child) for task in tasks for child in (task / "children").read_text().split()]
+
+
+def damage_metrics_store(home: Path, damage: str) -> None:
+    """Do to MLflow's store what a user's script could."""
+    file = home / "mlflow.db"
+    with closing(sqlite3.connect(file, isolation_level=None)) as db:
+        if damage == "tables":
+            db.execute("DROP TABLE latest_metrics")
+            db.execute("DROP TABLE metrics")
+        if damage == "version":
+            db.execute("DELETE FROM alembic_version")
+        if damage == "values":
+            run = db.execute("SELECT run_uuid FROM runs ORDER BY start_time DESC").fetchone()[0]
+            for table in ("metrics", "latest_metrics"):
+                db.execute(
+                    f'INSERT INTO {table} ("key", value, timestamp, step, is_nan, run_uuid) VALUES (?, ?, ?, ?, 0, ?)',
+                    ("val_acc", "high", "today", "first", run),
+                )
+        db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    if damage in ("text", "empty"):
+        file.write_text("birds\n" * 1000 if damage == "text" else "")
+    if damage == "truncated":
+        file.write_bytes(file.read_bytes()[:100_000])
+    if damage == "folder":
+        file.unlink()
+        file.mkdir()

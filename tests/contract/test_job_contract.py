@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from tests.at_work import all_jobs, ended, job_file, log, ranks, until_job
+from tests.at_work import all_jobs, damage_metrics_store, ended, job_file, log, ranks, until_job
 
-from footplate.workspace import Conflict, Invalid, JobFilter, NotFound, QuotaExceeded, WorkspaceError
+from footplate.workspace import Conflict, Invalid, JobFilter, NotFound, QuotaExceeded, Unexpected, WorkspaceError
 
 WAIT = "while true; do sleep 0.1; done"
 
@@ -262,10 +262,9 @@ async def test_odd_links_among_logs_and_outputs_are_passed_over(workspace, tmp_p
 async def test_a_damaged_metrics_store_hides_metrics_and_nothing_else(workspace, home, tmp_path, damage):
     await workspace.submit(job_file(tmp_path, "echo sung"), "wren")
     await ended(workspace, "wren")
-    database = home / "mlflow.db"
-    damage_store(home, damage)
+    damage_metrics_store(home, damage)
     [listed] = await all_jobs(workspace)
-    assert (listed.name, listed.status, listed.headline_metric) == ("wren", "Completed", None)
+    assert (listed.name, listed.status, listed.headline) == ("wren", "Completed", None)
     assert await workspace.job("wren") == listed
     assert await log(workspace, "wren") == "sung\n"
     if damage == "values":
@@ -274,4 +273,11 @@ async def test_a_damaged_metrics_store_hides_metrics_and_nothing_else(workspace,
         with pytest.raises(Unexpected) as refused:
             await workspace.metrics("wren")
         assert refused.value.sentence.endswith(".")
-    assert database.exists()
+
+
+async def test_a_home_inside_the_code_folder_is_not_copied_into_jobs(workspace, home, tmp_path):
+    (tmp_path / "main.sh").write_text("ls\n")
+    await workspace.submit(job_file(tmp_path, "bash main.sh", "code: .\n"), "around")
+    assert (await ended(workspace, "around")).status == "Completed"
+    assert home.parent == tmp_path
+    assert (await log(workspace, "around")).split() == ["logs", "main.sh", "outputs"]

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from footplate import paths
@@ -48,6 +46,7 @@ def test_a_relative_python_in_a_folder_that_is_gone_names_its_variable(monkeypat
     gone.rmdir()
     with pytest.raises(Invalid, match="FOOTPLATE_LOCAL_PYTHON"):
         python.for_jobs(Settings(local=LocalSettings(python="./python")))
-    assert python.for_jobs(Settings(local=LocalSettings(python=str(Path(tmp_path / "python"))))) == str(
-        tmp_path / "python"
-    )
+    whole = str(tmp_path / "python")
+    assert python.for_jobs(Settings(local=LocalSettings(python=whole))) == whole
+    monkeypatch.chdir(tmp_path)
+    assert python.for_jobs(Settings(local=LocalSettings(python="./python"))) == whole

@@ -230,12 +230,12 @@ def _insert_run(db: sqlite3.Connection, experiment: str, artifacts: str, name: s
 def _sqlite_url(file: Path) -> str:
     """The file as the URL that MLflow takes.
 
-    MLflow and SQLAlchemy cut a path at `?` and decode `%41`. Where one is in it, SQLite gets a URI of its own, encoded twice:
-    SQLAlchemy decodes once, and so does SQLite.
+    SQLAlchemy cuts a path at `?` and decodes `%41`, so one that has such things in it is encoded. The driver is named then,
+    for MLflow would make folders of the encoded names for a plain `sqlite:///`.
     """
     if not _ODD.search(str(file)):
         return f"sqlite:///{file}"
-    return f"sqlite:///file:{quote(quote(str(file)))}?uri=true"
+    return f"sqlite+pysqlite:///{quote(str(file))}"
 
 
 def _location(folder: Path) -> str:

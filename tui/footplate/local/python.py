@@ -6,7 +6,6 @@ import importlib.util
 import os
 import shutil
 import sys
-from pathlib import Path
 
 from footplate.settings import Settings
 from footplate.workspace.errors import Invalid
@@ -19,28 +18,15 @@ def for_jobs(settings: Settings) -> str:
     first `python` on PATH; else the console's own. Raises Invalid when the one in the settings is not there.
     """
     if given := settings.local.python:
-        try:
-            found = shutil.which(Path(given).expanduser())
-        except RuntimeError:  # ~user of a user who is not there
-            found = None
+        # Unlike Path.expanduser it raises nothing for a user who is not there, and keeps the `./` of a relative one.
+        found = shutil.which(os.path.expanduser(given))  # noqa: PTH111
         if found is None:
             raise Invalid(
                 f"The Python that is to run jobs, {given!r}, is not there or cannot be run.",
                 "Mend `local.python` in the settings (or FOOTPLATE_LOCAL_PYTHON), or leave it empty.",
             )
-        return _absolute(found)
+        return os.path.abspath(found)  # noqa: PTH100 - Path.resolve would follow the links
     if importlib.util.find_spec("torch") is not None:
         return sys.executable
     found = shutil.which("python") or shutil.which("python3")
-    return _absolute(found) if found else sys.executable
-
-
-def _absolute(python: str) -> str:
-    try:
-        return os.path.abspath(python)  # noqa: PTH100 - Path.resolve would follow the links
-    except OSError as error:
-        raise Invalid(
-            f"The Python that is to run jobs, {python!r}, is named from the current folder, and that is gone.",
-            "Change to a folder that is there, or give the whole path in `local.python` (or FOOTPLATE_LOCAL_PYTHON).",
-            repr(error),
-        ) from error
+    return os.path.abspath(found) if found else sys.executable  # noqa: PTH100

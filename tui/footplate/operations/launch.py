@@ -76,7 +76,7 @@ def upload_of(job_file: JobFile) -> Upload:
             f"{job_file.label} line {job_file.line('code')}: the code folder {job_file.code} is not there.",
             "Mend `code`; it is relative to the job file.",
         )
-    return upload_files(job_file.code)
+    return upload_files(job_file.code, leave_out=paths.home())
 
 
 def dry_run(job_file: JobFile, upload: Upload | None = None) -> dict[str, Any]:
