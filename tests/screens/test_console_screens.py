@@ -135,6 +135,8 @@ async def test_the_launch_form_shows_what_will_run_as_it_is_typed_and_launches_i
         await until(pilot, lambda: screen.job is not None and screen.job.status == "Completed")
         await until(pilot, lambda: screen.query_one(LogView).total_lines)
         assert screen.query_one(LogView).text(0, 0) == "[bold]bye"
+        await pilot.press("escape")
+        await until(pilot, lambda: app.screen.where == "jobs")
 
 
 async def test_cancel_asks_and_starts_on_cancel(home):

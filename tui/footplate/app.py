@@ -184,7 +184,8 @@ class FootplateApp(App[None]):
         from footplate.screens.job import JobScreen
         from footplate.screens.listing import ListScreen
 
-        came_from = self.current_mode
+        # From a form, the way back is the list of jobs: the form is done with.
+        came_from = "jobs" if self.current_mode == "launch" else self.current_mode
         await self._switch("jobs")
         while isinstance(self.screen, JobScreen):
             await self.pop_screen()
