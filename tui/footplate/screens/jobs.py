@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from typing import ClassVar
 
 from textual.content import Content
+from textual.worker import WorkerCancelled
 
 from footplate import words
 from footplate.logs.sanitise import clean
@@ -80,8 +82,7 @@ class JobsScreen(ListScreen):
                 break
             if not self._loaded:
                 self._jobs = dict(seen)
-                self.show_rows(self._build(now))
-                await asyncio.sleep(0)  # the first page is drawn before the rest is read
+                await self._draw_first(self._build(now))
         if whole:
             self._whole = now
             self._jobs = seen
@@ -90,6 +91,14 @@ class JobsScreen(ListScreen):
             self._jobs = seen | {n: j for n, j in self._jobs.items() if n not in seen and j.created < oldest}
         self.console.summarise(self._jobs.values())
         return await asyncio.to_thread(self._build, now)
+
+    async def _draw_first(self, rows: Sequence[Row]) -> None:
+        """Show the newest page and wait until it is on screen: reading the rest at the same time would delay it."""
+        with suppress(WorkerCancelled):
+            await self.show_rows(rows).wait()
+        drawn = asyncio.Event()
+        if self.call_after_refresh(drawn.set):
+            await drawn.wait()
 
     def _build(self, now: datetime) -> list[Row]:
         """Rows in the jobs' order; one whose job and age are unchanged is the same object, so nothing is drawn again."""

@@ -11,6 +11,7 @@ from textual import on, work
 from textual.app import ComposeResult
 from textual.content import Content
 from textual.widgets import Input, Static
+from textual.worker import Worker
 
 from footplate.logs.sanitise import clean
 from footplate.operations.filters import Filter
@@ -93,11 +94,11 @@ class ListScreen(ConsoleScreen):
             self.table.empty = "Nothing to show yet."
         self.query_one("#explain", Static).update(Content.styled(clean(sentence), "$text-error"))
 
-    def show_rows(self, rows: Sequence[Row]) -> None:
-        """Hand the rows that pass the filter to the table."""
+    def show_rows(self, rows: Sequence[Row]) -> Worker[None]:
+        """Hand the rows that pass the filter to the table; the worker that does it may be waited for."""
         self._all = rows
         self._loaded = True
-        self._apply()
+        return self._apply()
 
     @work(exclusive=True, group="filter")
     async def _apply(self) -> None:
