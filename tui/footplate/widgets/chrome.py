@@ -72,8 +72,10 @@ class KeyLine(Widget):
 
     def render(self) -> Content:
         """Draw as many keys as there is room for."""
-        help_part = Content.assemble(("1-6", "bold $accent"), " go  ", (self._help_key, "bold $accent"), " help")
-        room = self.size.width - help_part.cell_length - 2
+        help_part = Content.assemble((self._help_key, "bold $accent"), " help")
+        if self._help_key == "?":  # in a form a digit is a character too
+            help_part = Content.assemble(("1-6", "bold $accent"), " go  ", help_part)
+        room = self.size.width - help_part.cell_length
         parts: list[Content] = []
         for action in self._actions:
             if not action.brief or action.id in self._off:
