@@ -114,8 +114,7 @@ def test_from_the_launch_form_to_the_prediction(environment):
         tmux.keys("r")
         tmux.wait('"probability"')
         tmux.press_until_drawn("Escape")  # an escape followed at once by a digit is another key
-        tmux.press_until_drawn("1")
-        tmux.press_until_drawn("Escape")
+        tmux.keys("1")
         tmux.wait("C Completed")
         tmux.keys("q")
         tmux.wait("left 0")
