@@ -84,7 +84,7 @@ def test_a_log_is_safe_on_a_terminal_with_its_last_line_and_whole_in_a_pipe(foot
         f"command: cat '{tmp_path / 'log.bin'}'\nenvironment: azureml:env:1\ndisplay_name: {json.dumps(EVIL)}\n"
     )
     followed = on_terminal(footplate, *COMMAND, "launch", "job.yml", "--name", "evil", "--follow")
-    assert "\n100%\n\nlast, without an end\n" in followed
+    assert "\n100%\n\nlast, without an end\nevil is Completed" in followed  # the end is said after the last byte
     shown = on_terminal(footplate, *COMMAND, "logs", "evil")
     assert shown.startswith("first seen")
     assert shown.endswith("\n100%\n\nlast, without an end\n")

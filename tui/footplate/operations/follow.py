@@ -59,15 +59,16 @@ async def copy_log(
 ) -> Copied:
     """Write a log file's bytes from the first on; with `follow`, until the job has ended. No byte is lost or repeated.
 
-    `path` None is the first user log, once there is one; `seen` gets the job at each look. Raises NotFound for a path
-    that the job does not have, with `follow` only when it has ended without it.
+    `path` None is the first user log, once there is one; `seen` gets the job at each look until it has ended: its end is
+    told by what is returned, after the last byte. Raises NotFound for a path that the job does not have, with `follow`
+    only when it has ended without it.
     """
     offset, chosen = 0, None
     while True:
         job = await workspace.job(name)  # before the read: what an ended job wrote is all there
-        if seen:
-            seen(job)
         going_on = follow and job.active
+        if seen and going_on:
+            seen(job)
         if chosen is None:
             try:
                 file = await log_file(workspace, name, path)
