@@ -5,13 +5,13 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.footplate-installed
 
-.PHONY: run test check bench pictures clean
+.PHONY: run test check bench pictures azure-demo clean
 
 run: $(STAMP)
 	@if [ -t 0 ] && [ -t 1 ]; then exec $(BIN)/footplate; else exec $(BIN)/footplate demo; fi
 
 test: $(STAMP) check
-	@$(BIN)/pytest -q
+	@$(BIN)/pytest -q -n 2 --dist loadfile --no-loadscope-reorder
 
 check: $(STAMP)
 	@$(BIN)/ruff check -q .
@@ -24,6 +24,10 @@ check: $(STAMP)
 # make bench ONLY=start runs one group.
 bench: $(STAMP)
 	@$(BIN)/python -m tests.bench $(ONLY)
+
+# The console on a small Azure ML of this machine: no account, no network. make azure-demo SIGN_IN=1 begins signed out.
+azure-demo: $(STAMP)
+	@$(BIN)/python -m tests.wire.demo $(if $(SIGN_IN),--sign-in)
 
 # The README's pictures, made from the running console; needs rsvg-convert or chromium only to look at them as PNG.
 pictures: $(STAMP)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -20,6 +21,7 @@ from textual.pilot import Pilot
 
 ROOT = Path(__file__).resolve().parents[1]
 SIZES = ((160, 45), (80, 24))
+SPACE = ("search_space", "learning_rate", "max_value")
 README = {"jobs-160x45", "launch-160x45", "job-log-160x45", "job-metrics-160x45", "invoke-160x45"}
 
 
@@ -42,14 +44,30 @@ def save(pilot: Pilot[Any], name: str) -> None:
     print(file.relative_to(ROOT))
 
 
+async def open_template(pilot: Pilot[Any], name: str) -> None:
+    """Open the form of a template of the current folder from the list, and wait until all of it is shown."""
+    from footplate.screens.launch import LaunchScreen
+    from footplate.widgets.virtual_table import VirtualTable
+
+    table = pilot.app.screen.query_one(VirtualTable)
+    await until(pilot, lambda: table.rows)
+    while table.cursor_key != str(Path.cwd() / "jobs" / name):
+        await pilot.press("down")
+    await pilot.press("enter")
+    await until(pilot, lambda: isinstance(pilot.app.screen, LaunchScreen) and pilot.app.screen.settled)
+
+
 async def tour(size: tuple[int, int]) -> None:
     """All pictures of one size."""
     from footplate.app import FootplateApp
+    from footplate.screens.dialogs import ConfirmDialog
     from footplate.screens.invoke import InvokeScreen
     from footplate.screens.job import JobScreen
     from footplate.screens.launch import LaunchScreen
+    from footplate.screens.templates import TemplatesScreen
     from footplate.widgets.chart import Chart
     from footplate.widgets.log_view import LogView
+    from footplate.widgets.run_preview import RunPreview
     from footplate.widgets.virtual_table import VirtualTable
 
     app = FootplateApp()
@@ -67,12 +85,21 @@ async def tour(size: tuple[int, int]) -> None:
         await pilot.press("5")
         await until(pilot, lambda: table().rows)
         save(pilot, "templates")
-        while "distributed" not in str(table().cursor_key):
-            await pilot.press("down")
-        await pilot.press("enter")
-        await until(pilot, lambda: isinstance(app.screen, LaunchScreen))
-        await pilot.pause(0.5)
+        await open_template(pilot, "sweep.yml")
+        form = app.screen
+        assert isinstance(form, LaunchScreen)
+        # The range of real values while it is typed, and a fault at its field: more trials at once than in all.
+        for path, typed in ((("limits", "max_concurrent_trials"), "9"), (SPACE, "0.01")):
+            form.form.go_to(path)
+            await until(pilot, lambda path=path: form.focused is form.editor(*path))
+            await pilot.press("end", "ctrl+u", *typed)
+        await until(pilot, lambda: form.settled and "0.01" in form.query_one(RunPreview).text)
         save(pilot, "launch")
+        await pilot.press("escape")
+        await until(pilot, lambda: isinstance(app.screen, ConfirmDialog) and app.screen.focused)
+        await pilot.press("tab", "enter")
+        await until(pilot, lambda: isinstance(app.screen, TemplatesScreen))
+        await open_template(pilot, "train-distributed.yml")
         await pilot.press("f5")
         await until(pilot, lambda: isinstance(app.screen, JobScreen))
         await until(pilot, lambda: app.screen.query_one(LogView).total_lines > 9)
@@ -114,6 +141,10 @@ def main() -> None:
         os.environ |= {"HOME": home, "XDG_DATA_HOME": f"{home}/.local/share", "XDG_CONFIG_HOME": f"{home}/.config"}
         os.environ.pop("FOOTPLATE_HOME", None)
         os.environ.pop("FOOTPLATE_CONFIG", None)
+        # The jobs as a user's own, in this home too.
+        for part in ("jobs", "trainer"):
+            shutil.copytree(ROOT / part, Path(home) / "birds" / part)
+        os.chdir(Path(home) / "birds")
         footplate = [sys.executable, "-m", "footplate", "demo"]
         subprocess.run(footplate, check=True)
         try:

@@ -9,9 +9,11 @@ import subprocess
 import time
 import uuid
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from types import TracebackType
 
 import pytest
+from tests.at_work import until
 
 needs_tmux = pytest.mark.skipif(shutil.which("tmux") is None, reason="tmux is not installed")
 
@@ -86,6 +88,10 @@ class Tmux:
         """The process of the pane."""
         return int(self._tmux("display-message", "-p", "#{pane_pid}"))
 
+    def hang_up(self) -> None:
+        """Take the terminal away, as a connection that drops does."""
+        self._tmux("kill-server")
+
     def wait(self, wanted: str | Callable[[str], object], deadline_seconds: float = 30) -> str:
         """Wait until the screen holds the text, or satisfies the condition; returns the screen."""
         end = time.monotonic() + deadline_seconds
@@ -95,3 +101,30 @@ class Tmux:
                 return screen
             assert time.monotonic() < end, f"{wanted!r} did not come on screen within {deadline_seconds} s:\n{screen}"
             time.sleep(0.1)  # the pause of a polling wait on a condition, not a guess at a duration
+
+
+def children(pid: int) -> list[int]:
+    found = []
+    for task in Path(f"/proc/{pid}/task").iterdir():
+        found += [int(child) for child in (task / "children").read_text().split()]
+    return found
+
+
+def console_pid(tmux: Tmux) -> int:
+    """The console below the pane's shell."""
+    found: list[int] = []
+
+    def look() -> bool:
+        pids = [tmux.pid()]
+        while pids:
+            pid = pids.pop()
+            if "footplate" in Path(f"/proc/{pid}/cmdline").read_text() and "-m" in Path(
+                f"/proc/{pid}/cmdline"
+            ).read_text().split("\0"):
+                found.append(pid)
+                return True
+            pids += children(pid)
+        return False
+
+    until(look)
+    return found[0]

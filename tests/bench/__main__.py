@@ -7,7 +7,7 @@ from importlib import import_module
 
 from tests.bench.figures import publish
 
-GROUPS = ("start", "table", "logs")
+GROUPS = ("start", "table", "logs", "check")
 
 
 def main() -> None:

@@ -281,3 +281,36 @@ async def test_a_home_inside_the_code_folder_is_not_copied_into_jobs(workspace, 
     assert (await ended(workspace, "around")).status == "Completed"
     assert home.parent == tmp_path
     assert (await log(workspace, "around")).split() == ["logs", "main.sh", "outputs"]
+
+
+async def test_the_file_of_a_job_comes_back_as_it_was_submitted(workspace, tmp_path):
+    (tmp_path / "src").mkdir()
+    (tmp_path / "birds").mkdir()
+    more = "code: ./src\ninputs: {d: {type: uri_folder, path: ./birds}}  # drawn\n"
+    file = job_file(tmp_path, "ls ${{inputs.d}}", more)
+    await workspace.submit(file, "past")
+    again = await workspace.job_file("past")
+    assert again.text == file.text
+    assert (again.path, again.base, again.code) == (file.path, file.base, tmp_path / "src")
+    await ended(workspace, "past")
+    await workspace.submit(again, "present")
+    assert (await ended(workspace, "present")).status == "Completed"
+
+
+async def test_a_file_whose_code_folder_is_gone_leads_to_the_copy_that_was_kept(workspace, tmp_path):
+    (tmp_path / "src").mkdir()
+    (tmp_path / "src" / "say.sh").write_text("echo still here\n")
+    await workspace.submit(job_file(tmp_path, "bash say.sh", "code: ./src\n"), "past")
+    await ended(workspace, "past")
+    (tmp_path / "src").rename(tmp_path / "moved")
+    again = await workspace.job_file("past")
+    assert again.code is not None
+    assert [file.name for file in again.code.iterdir()] == ["say.sh"]
+    await workspace.submit(again, "present")
+    await ended(workspace, "present")
+    assert await log(workspace, "present") == "still here\n"
+
+
+async def test_no_job_has_no_file(workspace):
+    with pytest.raises(NotFound):
+        await workspace.job_file("nope")

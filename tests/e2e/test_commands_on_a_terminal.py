@@ -35,7 +35,7 @@ def test_all_that_a_command_says_goes_through_one_place(footplate, tmp_path):
     script = tmp_path / "say.py"
     script.write_text(
         "import sys\n"
-        "from footplate.cli.frame import Fault, Frame, fail\n"
+        "from footplate.cli.frame import Failed, Frame, fail\n"
         f"evil = {EVIL!r}\n"
         "frame = Frame(json='--json' in sys.argv)\n"
         "frame.result({'key': evil}, f'result {evil}\\nsecond line')\n"
@@ -44,7 +44,7 @@ def test_all_that_a_command_says_goes_through_one_place(footplate, tmp_path):
         "    frame.table([], ['NAME'], [[f'cell {evil}']], '')\n"
         "frame.note(f'note {evil}')\n"
         "fail(f'fail {evil}', evil, f'{evil}\\n{evil}')\n"
-        "frame.results([{}], f'done {evil}', [Fault(evil, evil, 3)])\n"
+        "frame.results([{}], f'done {evil}', [Failed(evil, evil, 3)])\n"
     )
     shown = on_terminal(footplate, sys.executable, str(script), code=3).splitlines()
     for start in (

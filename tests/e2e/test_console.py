@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from tests.at_work import until
 from tests.terminal import Terminal
-from tests.tmux import Tmux, needs_tmux
+from tests.tmux import Tmux, console_pid, needs_tmux
 
 CONSOLE = (sys.executable, "-m", "footplate")
 TRAINING_SECONDS = 240
@@ -48,40 +48,14 @@ def footplate(environment, *arguments):
     return json.loads(done.stdout)
 
 
-def children(pid: int) -> list[int]:
-    found = []
-    for task in Path(f"/proc/{pid}/task").iterdir():
-        found += [int(child) for child in (task / "children").read_text().split()]
-    return found
-
-
-def console_pid(tmux: Tmux) -> int:
-    """The console below the pane's shell."""
-    found: list[int] = []
-
-    def look():
-        pids = [tmux.pid()]
-        while pids:
-            pid = pids.pop()
-            if "footplate" in Path(f"/proc/{pid}/cmdline").read_text() and "-m" in Path(
-                f"/proc/{pid}/cmdline"
-            ).read_text().split("\0"):
-                found.append(pid)
-                return True
-            pids += children(pid)
-        return False
-
-    until(look)
-    return found[0]
-
-
 @needs_tmux
 def test_from_the_launch_form_to_the_prediction(environment):
     with Tmux(CONSOLE, environment) as tmux:
         tmux.wait("No jobs yet.")
         tmux.keys("5")
         tmux.wait("train-distributed.yml")
-        tmux.wait(lambda screen: "▸ train-distributed.yml" in screen)
+        while "▸ train-distributed.yml" not in tmux.screen():
+            tmux.press_until_drawn("Down")
         tmux.keys("Enter")
         tmux.wait("2 ranks")
         tmux.press_until_drawn("Tab")
@@ -170,7 +144,7 @@ def test_no_escape_sequence_of_a_log_line_or_a_name_reaches_the_terminal(environ
         terminal.write("o")
         terminal.read_until(name.encode())
         terminal.write("\x1b")
-        terminal.read_until(b"faults")  # the list's own key line: an escape followed at once by a letter is another key
+        terminal.read_until(b"filter")  # the list's own key line: an escape followed at once by a letter is another key
         terminal.write("q")
         assert terminal.wait() == 0
         output = bytes(terminal.output)
@@ -180,6 +154,15 @@ def test_no_escape_sequence_of_a_log_line_or_a_name_reaches_the_terminal(environ
     assert b"stolen title" not in output
     assert b"77;999H" not in output
     assert b"\x9b3;3H" not in output
+
+
+@needs_tmux
+def test_a_console_whose_terminal_is_gone_ends(environment):
+    with Tmux(CONSOLE, environment) as tmux:
+        tmux.wait("No jobs yet.")
+        console = console_pid(tmux)
+        tmux.hang_up()
+        until(lambda: not Path(f"/proc/{console}").exists())
 
 
 def test_a_sigterm_leaves_the_terminal_as_it_was(environment):

@@ -15,7 +15,8 @@ from footplate.operations import launch
 from footplate.screens.invoke import InvokeScreen
 from footplate.screens.job import JobScreen
 from footplate.screens.launch import LaunchScreen
-from footplate.screens.picker import PictureOpen
+from footplate.screens.picker import PathPicker
+from footplate.widgets.fault_list import FaultList
 from footplate.workspace import JobFilter, Unreachable
 
 __all__ = ["home"]
@@ -148,8 +149,7 @@ async def test_a_folder_named_like_markup_does_not_end_the_picker(home, tmp_path
         await until(pilot, lambda: isinstance(app.screen, InvokeScreen))
         app.screen._picture = folder / "gone" / "a.png"
         await pilot.press("o")
-        await until(pilot, lambda: isinstance(app.screen, PictureOpen))
-        await until(pilot, lambda: app.screen.query("DirectoryNavigation"))
+        await until(pilot, lambda: isinstance(app.screen, PathPicker) and app.screen.folder == folder)
         await pilot.press("escape")
         await until(pilot, lambda: isinstance(app.screen, InvokeScreen))
 
@@ -206,13 +206,10 @@ async def test_a_number_typed_as_text_is_said(home):
     app = FootplateApp()
     async with app.run_test(size=(120, 40)) as pilot:
         await open_form(app, pilot)
-        app.screen.query_one("#field-1", Input).value = "2abc"
-        await until(
-            pilot,
-            lambda: (
-                "seconds is integer in the file and is now text" in str(app.screen.query_one("#plan-text").render())
-            ),
-        )
+        app.screen.editor("inputs", "seconds").value = "2abc"
+        wrong = app.screen.query_one(FaultList)
+        said = "seconds is integer in the file and is now text."
+        await until(pilot, lambda: said in [fault.message for fault in wrong.faults])
 
 
 async def test_a_job_opened_from_the_models_goes_back_to_them_and_1_is_always_the_list(home):
@@ -244,13 +241,16 @@ async def test_the_demo_asks_first_where_there_are_jobs(home):
 
 
 async def test_opening_a_form_changes_no_value_that_nobody_touched(home, tmp_path):
-    text = "command: echo '${{inputs.note}}' ${{inputs.script}}\nenvironment: x\ninputs:\n  note: ' '\n  script: |\n    a\n    b\n"
+    text = (
+        "command: echo '${{inputs.note}}' ${{inputs.script}}\nenvironment: azureml:x:1\n"
+        "inputs:\n  note: ' '\n  script: |\n    a\n    b\n"
+    )
     (tmp_path / "jobs" / "aaa-hello.yml").write_text(text)
     app = FootplateApp()
     async with app.run_test(size=(120, 40)) as pilot:
         await open_form(app, pilot)
-        await until(pilot, lambda: app.screen._file is not None)
-        assert app.screen._file.text == text
+        await until(pilot, lambda: app.screen.settled)
+        assert app.screen.outlook.job_file.text == text
 
 
 async def test_a_home_folder_of_nobody_in_a_path_is_a_sentence(home):

@@ -18,7 +18,9 @@ from footplate.screens.invoke import InvokeScreen
 from footplate.screens.job import JobScreen
 from footplate.screens.launch import LaunchScreen
 from footplate.widgets.chrome import KeyLine, TopLine
+from footplate.widgets.fault_list import FaultList
 from footplate.widgets.log_view import LogView
+from footplate.widgets.run_preview import RunPreview
 from footplate.widgets.virtual_table import VirtualTable
 from footplate.workspace import JobFilter
 
@@ -118,14 +120,15 @@ async def test_the_launch_form_shows_what_will_run_as_it_is_typed_and_launches_i
         await until(pilot, lambda: isinstance(app.screen, LaunchScreen))
 
         def shown() -> str:
-            return str(app.screen.query_one("#plan-text").render())
+            return app.screen.query_one(RunPreview).text
 
         await until(pilot, lambda: "echo hello && sleep 0" in shown())
         await pilot.press("ctrl+u", *"[bold]bye")
         await until(pilot, lambda: "echo [bold]bye && sleep 0" in shown())
-        field = app.screen.query_one("#field-3", Input)
+        field = app.screen.editor("resources", "instance_count")
         field.value = "0"
-        await until(pilot, lambda: "instance_count must be a whole number" in shown())
+        wrong = app.screen.query_one(FaultList)
+        await until(pilot, lambda: any("`instance_count` must be a whole number" in f.message for f in wrong.faults))
         assert app.screen.query_one("#launch").disabled
         field.value = "1"
         await until(pilot, lambda: not app.screen.query_one("#launch").disabled)

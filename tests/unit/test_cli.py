@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 import subprocess
 
 import pytest
@@ -17,9 +18,12 @@ experiment_name: tests
 
 
 @pytest.fixture
-def footplate(tmp_path):
-    """The commands, with a home of their own."""
-    return Footplate(tmp_path)
+def footplate(tmp_path, metrics_store):
+    """The commands, with a home of their own, in which metrics have their store already: to make it takes seconds."""
+    commands = Footplate(tmp_path)
+    commands.home.mkdir()
+    shutil.copy(metrics_store, commands.home / "mlflow.db")
+    return commands
 
 
 @pytest.mark.parametrize(
@@ -48,7 +52,10 @@ def test_wrong_input_ends_with_its_code_and_a_sentence(footplate, arguments, cod
 
 
 def test_a_job_file_that_is_not_yaml_or_lacks_command_starts_nothing(footplate, tmp_path):
-    for name, text, words in (("a.yml", "a: [", "not YAML: line 1"), ("b.yml", "environment: x\n", "no `command`")):
+    for name, text, words in (
+        ("a.yml", "a: [", "a.yml line 1, column 5: is not YAML"),
+        ("b.yml", "environment: azureml:x:1\n", "`command` is missing"),
+    ):
         (tmp_path / name).write_text(text)
         done = footplate("launch", name)
         assert (done.returncode, words in done.stderr) == (2, True), done.stderr
@@ -184,12 +191,12 @@ def test_read_only_in_the_settings_refuses_with_4(footplate, tmp_path):
     assert footplate.json("jobs") == []
 
 
-def test_an_azure_workspace_in_the_settings_leaves_the_local_one_usable(footplate):
-    footplate.settings.write_text("[workspaces.prod]\nkind = 'azure'\nsubscription_id = '0'\nread_only = true\n")
+def test_a_workspace_of_an_unknown_kind_leaves_the_local_one_usable(footplate):
+    footplate.settings.write_text("[workspaces.prod]\nkind = 'moon'\nsubscription_id = '0'\nread_only = true\n")
     assert footplate.json("jobs") == []
     done = footplate("jobs", "--workspace", "prod")
     assert done.returncode == 2
-    assert "'azure', which this version cannot open" in done.stderr
+    assert "'moon', which this version cannot open" in done.stderr
 
 
 def test_a_settings_file_that_cannot_be_read_is_a_sentence(footplate):
@@ -217,7 +224,6 @@ def test_following_a_fresh_job_prints_its_log_and_names_the_file_read(footplate,
 
 
 def test_a_job_with_a_supervisors_log_only_shows_that_and_says_so(footplate, tmp_path):
-    (tmp_path / "home").mkdir()
     (tmp_path / "home" / "data").write_text("a file in the place of the folder")
     more = "inputs: {data: {type: uri_folder, path: 'azureml:birds@latest'}}\n"
     (tmp_path / "job.yml").write_text(f"command: ls ${{{{inputs.data}}}}\nenvironment: azureml:env:1\n{more}")
@@ -294,3 +300,70 @@ def test_demo_clean_with_nothing_left_says_so_and_runs_nothing(footplate):
     assert footplate.json("demo", "--clean") == {"removed": {"endpoints": [], "models": [], "jobs": []}}
     assert footplate.json("jobs") == []
     assert "Run none" in footplate("demo", "--help").stdout
+
+
+COMMANDS = [
+    ("jobs",),
+    ("jobs", "--json"),
+    ("check", "job.yml"),
+    ("launch", "job.yml", "--dry-run"),
+    ("--help",),
+    ("--version",),
+]
+
+
+def redirected(footplate: Footplate, arguments: tuple[str, ...], to: str, **extra: str) -> tuple[int, str]:
+    """Run a command by a shell that sends its output elsewhere: its exit code and what it says on stderr."""
+    done = subprocess.run(
+        ["sh", "-c", f'exec "$@" {to}', "sh", *COMMAND, *arguments],
+        stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, timeout=120, check=False,
+        cwd=footplate.folder, env={**footplate.environment, **extra},
+    )  # fmt: skip
+    return done.returncode, done.stderr
+
+
+@pytest.mark.parametrize("arguments", [*COMMANDS, ("launch", "job.yml"), ()])
+def test_a_closed_output_is_a_sentence_before_anything_is_done(footplate, tmp_path, arguments):
+    (tmp_path / "job.yml").write_text(PYTHON_JOB)
+    code, said = redirected(footplate, arguments, ">&-")
+    assert code == 1
+    assert said == "footplate: The output is closed, so there is nowhere to write.\nCall it without >&-.\n"
+    assert footplate.json("jobs") == []
+
+
+@pytest.mark.parametrize("buffered", ["", "1"])
+@pytest.mark.parametrize("arguments", COMMANDS)
+def test_a_full_output_is_a_sentence(footplate, tmp_path, arguments, buffered):
+    (tmp_path / "job.yml").write_text(PYTHON_JOB)
+    code, said = redirected(footplate, arguments, ">/dev/full", PYTHONUNBUFFERED=buffered)
+    assert code == 1
+    assert "footplate: The output cannot be written: No space left on device.\n" in said
+    assert "Traceback" not in said
+    assert "Exception ignored" not in said
+
+
+@pytest.mark.parametrize("to", ["2>&-", "2>/dev/full"])
+def test_a_stderr_that_cannot_be_written_changes_no_exit_code(footplate, tmp_path, to):
+    (tmp_path / "job.yml").write_text(f"{PYTHON_JOB}inputs: {{never: 1}}\n")
+    assert redirected(footplate, ("launch", "job.yml", "--dry-run"), to)[0] == 0
+    assert redirected(footplate, ("fly",), to)[0] == 2
+    assert redirected(footplate, ("job", "nope"), to)[0] == 2
+
+
+def test_an_interruption_while_commands_are_loaded_is_a_sentence(footplate):
+    program = (
+        "import sys\n"
+        "class Interrupted:\n"
+        "    def find_spec(self, name, path=None, target=None):\n"
+        "        if name == 'footplate.cli.frame':\n"
+        "            raise KeyboardInterrupt\n"
+        "sys.meta_path.insert(0, Interrupted())\n"
+        "sys.argv = ['footplate', 'jobs']\n"
+        "from footplate.__main__ import main\n"
+        "main()\n"
+    )
+    done = subprocess.run(
+        [COMMAND[0], "-c", program], capture_output=True, text=True, check=False, env=footplate.environment
+    )
+    assert (done.returncode, done.stdout) == (130, "")
+    assert done.stderr == "Interrupted. Jobs and endpoints that were started go on.\n"

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
 
 from footplate.jobfile import plan, read
-from footplate.jobfile.document import parse
+from footplate.jobfile.check import check
+from footplate.jobfile.document import Unreadable, parse
 from footplate.workspace import Invalid
 
 SHARED = Path(__file__).resolve().parents[3] / "shared"
@@ -41,6 +43,21 @@ def job(text: str = JOB):
     return parse(text, Path("job.yml"), Path("/somewhere/job folder"))
 
 
+def unreadable(text: str) -> str:
+    """The sentence with which a text is refused of which nothing can be used."""
+    with pytest.raises(Unreadable) as caught:
+        job(text)
+    return str(caught.value)
+
+
+def errors(text: str) -> list[str]:
+    """The errors that check finds, each with its line; a file that has one is refused by plan too."""
+    found = [fault for fault in check(job(text)) if fault.severity == "error"]
+    with pytest.raises(Invalid, match=r"line |empty"):
+        plan(job(text))
+    return [f"line {fault.line}: {fault.sentence}" for fault in found]
+
+
 def test_values_are_read_by_yaml_1_1_and_rendered_as_azures_client_does():
     inputs = job().inputs
     assert inputs["learning_rate"].literal == "1e-05"
@@ -48,7 +65,7 @@ def test_values_are_read_by_yaml_1_1_and_rendered_as_azures_client_does():
     assert inputs["title"].literal == "quoted"
     assert inputs["data"].literal is None
     assert inputs["data"].path == "azureml:birds@latest"
-    assert [inputs[n].read_as for n in ("learning_rate", "flag", "title")] == ["number", "boolean", "text"]
+    assert [inputs[n].type for n in ("learning_rate", "flag", "title")] == ["number", "boolean", "text"]
 
 
 def test_every_value_has_its_line_and_column():
@@ -56,6 +73,16 @@ def test_every_value_has_its_line_and_column():
     place = file.places[("inputs", "learning_rate")]
     assert (place.line, place.column) == (11, 18)
     assert JOB[place.start : place.end] == "0.00001"
+
+
+def test_an_anchor_is_no_part_of_the_value_it_names():
+    text = "lr: &lr 0.1\ntags: &tags  # shared\n  owner: me\nagain: *lr\n"
+    places = job(text).places
+    assert text[places[("lr",)].start : places[("lr",)].end] == "0.1"
+    assert (places[("lr",)].line, places[("lr",)].column) == (1, 9)
+    assert (places[("tags",)].line, places[("tags",)].column) == (3, 3)
+    assert places[("again",)].name == (4, 1)
+    assert text[slice(*places[("again",)].alias)] == "*lr"
 
 
 def test_plan_resolves_the_command_with_and_without_blanks_in_the_braces():
@@ -150,27 +177,59 @@ def test_edit_of_a_folded_command_keeps_the_lines_after_it():
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("a: [", "not YAML: line 1"),
-        ("- a\n", "holds no keys"),
-        ("", "holds no keys"),
-        ("environment: azureml:x:1\n", "has no `command`"),
-        ("command: x\n", "has no `environment`"),
-        ("comand: x\nenvironment: y\n", "line 1: 'comand' is no key of a command job. Did you mean 'command'"),
-        ("command: x\ncommand: y\nenvironment: z\n", "line 2: the key 'command' stands twice"),
-        ("type: pipeline\njobs: {}\n", "line 1: this is a pipeline job"),
-        ("command: x\nenvironment: y\nresources:\n  instance_count: 0\n", "line 4: resources.instance_count must be"),
-        ("command: x\nenvironment: y\ninputs:\n  d: {type: uri_folder}\n", "line 4: input 'd' has no `path`"),
-        ("command: x\nenvironment: y\ninputs:\n  d: 2026-01-01\n", "line 4: input 'd' has no usable value"),
-        ("command: x\nenvironment: y\ninputs: 3\n", "line 3: `inputs` must hold keys"),
+        ("a: [", "job.yml line 1, column 5: is not YAML: the file ends inside a bracket"),
+        ("- a\n", "job.yml line 1, column 1: is not a job file: it holds a list, no keys."),
+        ("word\n", "job.yml line 1, column 1: is not a job file: it holds one value, no keys."),
+        ("", "job.yml is not a job file: it is empty."),
+        ("# only a comment\n", "job.yml is not a job file: it is empty."),
+    ],
+)
+def test_a_file_that_holds_no_keys_is_unreadable(text, message):
+    assert message in unreadable(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("environment: azureml:x:1\n", "line 1: `command` is missing from a command job."),
+        ("command: x\n", "line 1: `environment` is missing from a command job."),
+        (
+            "comand: x\nenvironment: azureml:y:1\n",
+            "line 1: `comand` is no key of a command job. Did you mean `command`?",
+        ),
+        ("command: x\ncommand: y\nenvironment: azureml:z:1\n", "line 2: The key 'command' stands twice. Remove one"),
+        (
+            "command: x\nenvironment: azureml:y:1\nresources:\n  instance_count: 0\n",
+            "line 4: `instance_count` must be a whole number from 1",
+        ),
+        (
+            "command: x\nenvironment: azureml:y:1\ninputs:\n  d: {type: uri_folder}\n",
+            "line 4: `path` is missing from a data input.",
+        ),
+        (
+            "command: x\nenvironment: azureml:y:1\ninputs:\n  d: 2026-01-01\n",
+            "line 4: `d` must be a value, or type and path, not a date. Quote it",
+        ),
+        (
+            "command: x\nenvironment: azureml:y:1\ninputs:\n  d: [1]\n",
+            "line 4: `d` must be a value, or type and path, not a list.",
+        ),
+        (
+            "command: x\nenvironment: azureml:y:1\ninputs: 3\n",
+            "line 3: `inputs` must be keys and values, not the number",
+        ),
     ],
 )
 def test_a_file_that_is_no_command_job_is_refused_with_its_line(text, message):
-    with pytest.raises(Invalid) as caught:
-        parse(text, Path("job.yml"), Path("/"))
-    assert message in str(caught.value)
+    assert message in "\n".join(errors(text))
 
 
-START = "command: x\nenvironment: y\n"
+def test_a_job_of_another_kind_is_not_planned_as_a_command():
+    with pytest.raises(Invalid, match=r"job.yml line 1: this is a pipeline job"):
+        plan(job("type: pipeline\njobs: {}\n"))
+
+
+START = "command: x\nenvironment: azureml:y:1\n"
 
 
 @pytest.mark.parametrize(
@@ -183,14 +242,22 @@ START = "command: x\nenvironment: y\n"
         ("inputs:\n  n: !!float foo\n", "line 4: 'foo' looks like a YAML float"),
         ("inputs:\n  n: !!bool zz\n", "line 4: 'zz' looks like a YAML bool"),
         ("inputs:\n  n: !!timestamp zz\n", "line 4: 'zz' looks like a YAML timestamp"),
-        (f"inputs:\n  n: {'9' * 5000}\n", "looks like a YAML int and is none"),
-        ('inputs:\n  n: "\\U00110000"\n', "line 4: it cannot be read"),
+        pytest.param(
+            f"inputs:\n  n: {'9' * 5000}\n",
+            "line 4: The number 99999999999999999999… has more than 4,000 digits",
+            id="5000 digits",
+        ),
     ],
 )
 def test_a_value_that_only_looks_like_a_date_or_number_is_refused_with_its_line(text, message):
-    with pytest.raises(Invalid) as caught:
-        parse(START + text, Path("job.yml"), Path("/"))
-    assert message in str(caught.value)
+    assert message in "\n".join(errors(START + text))
+    # It hides no other fault of the file.
+    assert any("`comput` is no key" in error for error in errors(f"comput: x\n{START}{text}"))
+
+
+def test_an_escape_past_the_end_of_unicode_is_refused_with_its_line():
+    text = 'inputs:\n  n: "\\U00110000"\n'
+    assert "line 4, column 9: it cannot be read" in unreadable(START + text)
 
 
 @pytest.mark.parametrize(
@@ -205,31 +272,35 @@ def test_a_value_that_only_looks_like_a_date_or_number_is_refused_with_its_line(
     ids=["a mapping in itself", "a list in itself", "merged into itself", "5000 deep", "150 deep"],
 )
 def test_a_file_without_end_or_bottom_is_refused_with_its_line(text):
-    with pytest.raises(Invalid, match=r"line \d+: it is nested more than 100 deep, or holds itself by an anchor"):
-        parse(START + text, Path("job.yml"), Path("/"))
+    assert re.search(
+        r"line \d+, column \d+: it is nested more than 100 deep, or holds itself by an anchor", unreadable(START + text)
+    )
 
 
 def test_anchors_that_multiply_past_memory_are_refused():
     lines = ["tags:", "  a0: &a0 [x]"]
     lines += [f"  a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]" for n in range(1, 12)]
-    with pytest.raises(Invalid, match="more than 100000 values"):
-        parse(START + "\n".join(lines), Path("job.yml"), Path("/"))
+    assert "more than 20000 values" in unreadable(START + "\n".join(lines))
 
 
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("1: x\n", "line 3: the key '1' is not text: YAML 1.1 reads it as a number. Put it in quotes: '1'"),
-        ("inputs:\n  on: y\n", "line 4: the key 'on' is not text: YAML 1.1 reads it as true or false."),
-        ("inputs:\n  2024-01-01: y\n", "line 4: the key '2024-01-01' is not text: YAML 1.1 reads it as a date."),
-        ("tags:\n  ~: y\n", "line 4: the key '~' is not text: YAML 1.1 reads it as nothing."),
-        ("tags:\n  ? [a]\n  : b\n", "line 4: a list or mapping stands where a key belongs"),
+        ("1: x\n", "line 3: The key '1' is not text: YAML 1.1 reads it as a number. Put it in quotes: '1'"),
+        ("inputs:\n  on: y\n", "line 4: The key 'on' is not text: YAML 1.1 reads it as true or false."),
+        ("inputs:\n  2024-01-01: y\n", "line 4: The key '2024-01-01' is not text: YAML 1.1 reads it as a date."),
+        ("tags:\n  ~: y\n", "line 4: The key '~' is not text: YAML 1.1 reads it as nothing."),
     ],
 )
 def test_a_key_that_is_not_text_is_refused_with_its_line(text, message):
-    with pytest.raises(Invalid) as caught:
-        parse(START + text, Path("job.yml"), Path("/"))
-    assert message in str(caught.value)
+    assert message in "\n".join(
+        f"line {fault.line}: {fault.sentence}" for fault in check(job(START + text)) if fault.severity == "error"
+    )
+
+
+def test_a_key_that_is_a_list_is_refused_with_its_line():
+    message = "line 4, column 5: a list or mapping stands where a key belongs"
+    assert message in unreadable(f"{START}tags:\n  ? [a]\n  : b\n")
 
 
 def test_a_quoted_key_is_text_and_merges_still_merge():
@@ -239,8 +310,8 @@ def test_a_quoted_key_is_text_and_merges_still_merge():
 
 @pytest.mark.parametrize("text", ['code: "a\\0b"\n', 'tags: {"a\\0b": x}\n', 'name: "\\uD800"\n'])
 def test_a_character_that_no_path_can_hold_is_refused_with_its_line(text):
-    with pytest.raises(Invalid, match=r"line 3: the text .* holds a character that no command or path can hold"):
-        parse(START + text, Path("job.yml"), Path("/"))
+    message = r"line 3, column \d: the text .* holds a character that no command or path can hold"
+    assert re.search(message, unreadable(START + text))
 
 
 def test_an_edit_that_no_file_can_hold_is_refused_too():
@@ -259,28 +330,37 @@ def test_a_code_folder_behind_links_in_a_circle_is_no_folder(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("text", "message"),
+    ("text", "line"),
     [
-        ("resources:\n  instance_count: 4097\n", "line 4: instance_count × process_count_per_instance is 4097."),
-        (
-            "resources: {instance_count: 64}\ndistribution:\n  type: pytorch\n  process_count_per_instance: 65\n",
-            "line 6: instance_count × process_count_per_instance is 4160. A job may have 4096 processes.",
-        ),
-        (f"resources: {{instance_count: {10**30}}}\n", "line 3: resources.instance_count must be a whole number"),
-        (f"limits: {{timeout: {10**30}}}\n", "line 3: limits.timeout must be a whole number"),
+        ("resources:\n  instance_count: 4097\n", 4),
+        ("resources: {instance_count: 64}\ndistribution:\n  type: pytorch\n  process_count_per_instance: 65\n", 6),
     ],
 )
-def test_a_count_of_processes_that_no_machine_can_run_is_refused_with_its_line(text, message):
-    with pytest.raises(Invalid) as caught:
-        parse(START + text, Path("job.yml"), Path("/"))
-    assert message in str(caught.value)
+def test_a_count_of_processes_that_no_machine_can_run_is_refused_with_its_line(text, line):
+    found = [(fault.code, fault.line) for fault in check(job(START + text)) if fault.severity == "error"]
+    assert ("too-many-ranks", line) in found
+    with pytest.raises(Invalid, match="4096"):
+        plan(job(START + text))
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (f"resources: {{instance_count: {10**30}}}\n", "line 3: `instance_count` must be a whole number"),
+        (f"limits: {{timeout: {10**30}}}\n", "line 3: `timeout` must be a whole number"),
+    ],
+)
+def test_a_number_that_azures_client_cannot_send_is_refused_with_its_line(text, message):
+    assert message in "\n".join(errors(START + text))
 
 
 def test_the_most_processes_that_a_job_may_have_are_planned():
     text = "resources: {instance_count: 64}\ndistribution: {type: pytorch, process_count_per_instance: 64}\n"
-    assert len(plan(parse(START + text, Path("job.yml"), Path("/"))).ranks()) == 4096
-    with pytest.raises(Invalid, match="process_count_per_instance is 4160"):
-        job().edit({"resources.instance_count": 64, "distribution.process_count_per_instance": 65})
+    most = job(START + text)
+    assert not [fault for fault in check(most) if fault.code == "too-many-ranks"]
+    assert len(plan(most).ranks()) == 4096
+    with pytest.raises(Invalid, match="4096"):
+        plan(most.edit({"distribution.process_count_per_instance": 65}))
 
 
 def corpus_command_jobs() -> list[Path]:

@@ -53,6 +53,27 @@ def test_what_the_job_file_sets_wins_over_the_shell(monkeypatch, tmp_path):
     )
 
 
+@pytest.mark.parametrize(
+    ("distribution", "own"),
+    [
+        ("", {}),
+        ("pytorch", {"RANK": "3", "LOCAL_RANK": "1", "WORLD_SIZE": "4", "NODE_RANK": "1", "MASTER_ADDR": "127.0.0.1"}),
+        ("mpi", {"OMPI_COMM_WORLD_RANK": "3", "OMPI_COMM_WORLD_LOCAL_RANK": "1", "OMPI_COMM_WORLD_SIZE": "4"}),
+    ],
+)
+def test_a_rank_gets_its_own_place_and_not_that_of_the_job_the_console_runs_in(
+    monkeypatch, tmp_path, distribution, own
+):
+    placed = ("RANK", "LOCAL_RANK", "WORLD_SIZE", "NODE_RANK", "MASTER_ADDR", "TF_CONFIG", "AZUREML_SWEEP_lr")
+    outer = (*placed, "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_SIZE")
+    for name in outer:
+        monkeypatch.setenv(name, "of the outer job")
+    plan = Plan("true", 2, 2, distribution)
+    environment = rank_environment(Setting("job", "x", sys.executable), plan, 3, 29500, tmp_path)
+    assert {name: environment[name] for name in outer if name in environment} == own
+    assert environment["AZUREML_CR_NODE_RANK"] == "1"
+
+
 def test_the_python_of_the_settings_runs_jobs_with_its_links_kept(tmp_path):
     link = tmp_path / "python-link"
     link.symlink_to(sys.executable)

@@ -68,7 +68,16 @@ async def test_read_only_in_the_settings_holds_for_whoever_opens_the_workspace(s
     settings.write_text("[workspaces.local]\nread_only = true\n[workspaces.other]\nkind = 'local'\n")
     workspace = open_workspace()
     assert workspace.read_only
-    assert [getattr(workspace, fact) for fact in sorted(FACTS)] == [{}, "local", "local"]
+    assert {fact: getattr(workspace, fact) for fact in FACTS} == {
+        "name": "local",
+        "kind": "local",
+        "capabilities": {},
+        "poll_seconds": 0.25,
+        "newest_jobs": None,
+        "place": "LOCAL",
+        "signed_in_by": "",
+        "reads_left": None,
+    }
     with pytest.raises(NotFound):
         await workspace.job("nope")
     with pytest.raises(NotAllowed) as refused:

@@ -42,7 +42,8 @@ def test_the_first_list_is_drawn_without_any_heavy_import(monkeypatch, tmp_path)
 
 def test_commands_do_not_load_textual():
     code = (
-        "import sys; import footplate.cli; print(*(m for m in sys.modules if m.split('.')[0] in ('textual', 'rich')))"
+        "import sys; from footplate.cli import cli; [cli.get_command(None, name) for name in cli.list_commands(None)]; "
+        "print(*(m for m in sys.modules if m.split('.')[0] in ('textual', 'rich')))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
     assert done.stdout.strip() == ""
@@ -87,10 +88,13 @@ def test_every_action_has_a_method_where_it_applies():
     from footplate.actions import ACTIONS
     from footplate.app import _MODES, FootplateApp
     from footplate.screens.job import JobScreen
-    from footplate.screens.launch import LaunchScreen, TemplatesScreen
+    from footplate.screens.launch import LaunchScreen
+    from footplate.screens.pipeline import PipelineScreen
+    from footplate.screens.templates import TemplatesScreen
 
     places = {name: type(make()) for name, make in _MODES.items() if name != "launch"}
-    places |= {"job": JobScreen, "launch": LaunchScreen, "templates": TemplatesScreen, "app": FootplateApp}
+    places |= {"job": JobScreen, "launch": LaunchScreen, "pipeline": PipelineScreen}
+    places |= {"templates": TemplatesScreen, "app": FootplateApp}
     missing = [
         f"{where}: {action.id}"
         for action in ACTIONS

@@ -31,11 +31,11 @@ def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_a_workspace_of_another_kind_is_left_unread_until_it_is_opened(file):
-    file.write_text(AZURE)
+    file.write_text(AZURE.replace('"azure"', '"moon"'))
     assert open_workspace().name == "local"
     found = settings.load().find("prod")
-    assert (found.kind, found.read_only) == ("azure", True)
-    with pytest.raises(Invalid, match="kind 'azure', which this version cannot open"):
+    assert (found.kind, found.read_only) == ("moon", True)
+    with pytest.raises(Invalid, match="kind 'moon', which this version cannot open"):
         open_workspace("prod")
 
 
@@ -104,3 +104,25 @@ def test_environment_variables_go_before_the_file(file, monkeypatch):
 
 def test_without_a_file_there_is_the_local_workspace(file):
     assert settings.load().find(settings.load().workspace) == settings.WorkspaceSettings("local")
+
+
+def test_severities_are_read_and_a_wrong_one_names_the_nearest(file):
+    assert settings.load().check.severities == {}
+    file.write_text("[check.severities]\nunused = 'off'\ndata-missing = 'error'\n")
+    assert settings.load().check.severities == {"unused": "off", "data-missing": "error"}
+    for text, words, step in (
+        ("[check.severities]\nunusde = 'off'", "check.severities.unusde is no code", "Did you mean unused?"),
+        ("[check.severities]\nzzz = 'off'", "check.severities.zzz is no code", "names the code of each fault"),
+        ("[check.severities]\nunused = 'eror'", "check.severities.unused cannot be 'eror'", "Did you mean 'error'?"),
+        ("[check.severities]\nunused = 3", "check.severities.unused cannot be 3", "error, warning, note, off"),
+        ("[check.severities]\nunused = ['off']", "check.severities.unused cannot be ['off']", "'off'"),
+        ("[check]\nseverity = 'off'", "unknown key check.severity", "Known: severities."),
+        ("check = 3", "check must be a table", "[check]"),
+        ("[check]\nseverities = 3", "check.severities must be a table", "[check.severities]"),
+    ):
+        file.write_text(text)
+        with pytest.raises(Invalid) as refused:
+            settings.load()
+        assert words in refused.value.sentence
+        assert str(file) in refused.value.sentence
+        assert step in refused.value.next_step

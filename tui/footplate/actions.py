@@ -11,6 +11,7 @@ class Action:
 
     `where` are the places it applies; `app` is everywhere. `command` is the same act as a command line. `brief` is what the
     key line says; an empty one keeps it out of that line, not out of the help. `priority` keys win over a focused field.
+    `needs` is what a workspace's `capabilities` call it.
     """
 
     id: str
@@ -21,6 +22,7 @@ class Action:
     command: str = ""
     changes: bool = False
     priority: bool = False
+    needs: str = ""
 
     @property
     def key_label(self) -> str:
@@ -43,11 +45,61 @@ ACTIONS: tuple[Action, ...] = (
     Action("logs", "Follow the log", "l", ("jobs", "job"), "logs", "footplate logs NAME --follow"),
     Action("metrics", "Show the metrics", "m", ("jobs", "job"), "metrics", "footplate metrics NAME"),
     Action("overview", "Show all that is known of the job", "o", ("job",), "overview", "footplate job NAME"),
+    Action("children", "Show the trials of a sweep, the steps of a pipeline", "t", ("job",), "trials"),
     Action(
         "next_file", "Next log file (rank)", "right_square_bracket", ("job",), "rank", "footplate logs NAME --file PATH"
     ),
     Action("previous_file", "Previous log file (rank)", "left_square_bracket", ("job",)),
     Action("find", "Search in the log", "slash", ("job",), "search"),
+    Action("clone", "Launch the job again, with changes", "c", ("jobs", "job"), "clone", needs="job_file"),
+    Action("cancel", "Cancel the job", "x", ("jobs", "job"), "cancel", "footplate cancel NAME", True),
+    Action(
+        "deploy",
+        "Deploy the model",
+        "d",
+        ("models",),
+        "deploy",
+        "footplate deploy --model M:1 --endpoint E",
+        True,
+        needs="deploy",
+    ),
+    Action(
+        "delete",
+        "Delete the model",
+        "x",
+        ("models",),
+        "delete",
+        "footplate model delete NAME:VERSION",
+        True,
+        needs="delete_model",
+    ),
+    Action(
+        "delete",
+        "Delete the endpoint",
+        "x",
+        ("endpoints",),
+        "delete",
+        "footplate endpoint delete NAME",
+        True,
+        needs="delete_endpoint",
+    ),
+    Action(
+        "start",
+        "Start a stopped endpoint",
+        "u",
+        ("endpoints",),
+        "start",
+        "footplate endpoint start NAME",
+        True,
+        needs="start_endpoint",
+    ),
+    Action("server_log", "Show the deployment's log", "l", ("endpoints",), "log", "footplate endpoint logs NAME"),
+    Action(
+        "filter", "Filter: words, !word, status:failed", "slash", ("jobs",), "filter", "footplate jobs --filter EXPR"
+    ),
+    Action("filter", "Filter the list: words, !word, status:failed", "slash", LISTS[1:], "filter"),
+    Action("faults", "Only what is in trouble", "f", LISTS, "faults"),
+    Action("demo", "Run the whole line on drawn birds", "d", ("jobs",), "demo", "footplate demo", True, needs="demo"),
     Action(
         "register",
         "Register the model that the job wrote",
@@ -56,31 +108,34 @@ ACTIONS: tuple[Action, ...] = (
         "register",
         "footplate register NAME --model M",
         True,
+        needs="register",
     ),
-    Action("cancel", "Cancel the job", "x", ("jobs", "job"), "cancel", "footplate cancel NAME", True),
-    Action("demo", "Run the whole line on drawn birds", "d", ("jobs",), "demo", "footplate demo", True),
-    Action("deploy", "Deploy the model", "d", ("models",), "deploy", "footplate deploy --model M:1 --endpoint E", True),
-    Action("delete", "Delete the model", "x", ("models",), "delete", "footplate model delete NAME:VERSION", True),
-    Action("delete", "Delete the endpoint", "x", ("endpoints",), "delete", "footplate endpoint delete NAME", True),
-    Action("start", "Start a stopped endpoint", "u", ("endpoints",), "start", "footplate endpoint start NAME", True),
-    Action("server_log", "Show the deployment's log", "l", ("endpoints",), "log", "footplate endpoint logs NAME"),
     Action(
-        "filter", "Filter: words, !word, status:failed", "slash", ("jobs",), "filter", "footplate jobs --filter EXPR"
-    ),
-    Action("filter", "Filter the list: words, !word, status:failed", "slash", LISTS[1:], "filter"),
-    Action("faults", "Only what is in trouble", "f", LISTS, "faults"),
-    Action(
-        "launch", "Launch the job", "f5,ctrl+enter,ctrl+j", ("launch",), "launch", "footplate launch FILE", True, True
+        "launch",
+        "Launch the job",
+        "f5,ctrl+enter,ctrl+j",
+        ("launch", "pipeline"),
+        "launch",
+        "footplate launch FILE",
+        True,
+        True,
+        "submit",
     ),
     Action(
         "dry_run",
         "Write down what would run",
         "ctrl+d",
-        ("launch",),
+        ("launch", "pipeline"),
         "dry run",
         "footplate launch FILE --dry-run",
         priority=True,
     ),
+    Action("edit", "Open the file in $VISUAL or $EDITOR", "ctrl+e", ("launch", "pipeline"), "editor", priority=True),
+    Action("pick", "Choose from a list: a cluster, data, a path", "f2", ("launch", "pipeline"), "pick"),
+    Action("view", "What will run on the whole screen, and back", "f3", ("launch", "pipeline"), "what runs"),
+    Action("fields", "To the pipeline's fields, and back to its steps", "f4", ("pipeline",), "fields"),
+    Action("next_fault", "Go to the next field with a fault", "f8", ("launch", "pipeline"), "next fault"),
+    Action("save_template", "Save as a new template", "ctrl+s", ("launch", "pipeline"), "save", priority=True),
     Action("send", "Send the picture", "enter,s", ("invoke",), "send", "footplate invoke ENDPOINT IMAGE"),
     Action("pick", "Pick a picture", "o", ("invoke",), "pick"),
     Action("path", "Type a picture's path", "slash", ("invoke",), "path"),
@@ -89,7 +144,7 @@ ACTIONS: tuple[Action, ...] = (
     Action("next_endpoint", "Next endpoint", "e", ("invoke",), "endpoint"),
     Action("raw", "The raw answer", "r", ("invoke",), "raw"),
     Action("refresh", "Look again now", "r", LISTS),
-    Action("back", "One step back", "escape", ("job", "launch", "invoke", "templates"), "back"),
+    Action("back", "One step back", "escape", ("job", "launch", "pipeline", "invoke", "templates"), "back"),
     Action("go('jobs')", "Jobs", "1", ("app",)),
     Action("go('clusters')", "Clusters", "2", ("app",)),
     Action("go('models')", "Models", "3", ("app",)),

@@ -6,11 +6,13 @@ import asyncio
 import contextlib
 import os
 import signal
+import threading
 import time
 from collections.abc import Callable, Coroutine, Iterable, Sequence
 from datetime import datetime
+from functools import cached_property
 from pathlib import Path
-from typing import Any, ClassVar, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from textual import work
 from textual.app import App, SystemCommand
@@ -20,14 +22,18 @@ from textual.reactive import reactive
 from textual.screen import Screen
 from textual.worker import WorkerFailed
 
+from footplate import paths
 from footplate.actions import actions
 from footplate.faults import record, unforeseen
 from footplate.screens.base import ConsoleScreen
 from footplate.theme import THEME
 from footplate.widgets.control_filter import ControlFilter
-from footplate.workspace import Endpoint, Invalid, Job, JobFilter, Model, Workspace, WorkspaceError
+from footplate.workspace import Endpoint, Invalid, Job, JobFilter, Model, NotSignedIn, Workspace, WorkspaceError
 from footplate.workspace.open import open_workspace
 from footplate.workspace.read_only import read_only as as_read_only
+
+if TYPE_CHECKING:
+    from footplate.operations.spool import Spools
 
 
 def _jobs() -> Screen[None]:
@@ -55,7 +61,7 @@ def _endpoints() -> Screen[None]:
 
 
 def _launch() -> Screen[None]:
-    from footplate.screens.launch import TemplatesScreen
+    from footplate.screens.templates import TemplatesScreen
 
     return TemplatesScreen()
 
@@ -77,6 +83,10 @@ _MODES: dict[str, Callable[[], Screen[None]]] = {
 
 
 _SUMMARY_SECONDS = 3.0
+_ACCESS_SECONDS = 1.0
+_GRACE_SECONDS = 5.0
+_UNFOCUSED = 5
+"""How many times as long a terminal without focus waits between two looks, where the terminal tells."""
 _CANCEL_UNTYPED = 5
 """Cancelling more jobs than this asks for their number."""
 
@@ -98,6 +108,12 @@ class FootplateApp(App[None]):
     summary: reactive[str] = reactive("")
     """One line on all jobs, shown on every screen."""
 
+    place: reactive[str] = reactive("")
+    """Where the workspace is."""
+
+    access: reactive[tuple[str, ...]] = reactive(())
+    """What one is signed in by, and how many requests are left."""
+
     def __init__(self, workspace: str | None = None, read_only: bool = False, view: str | None = None) -> None:
         """Open the workspace. Raises WorkspaceError where it cannot be opened."""
         super().__init__()
@@ -107,9 +123,9 @@ class FootplateApp(App[None]):
         self.read_only = read_only or opened.read_only
         self.workspace: Workspace = as_read_only(opened) if read_only and not opened.read_only else opened
         self.workspace_name = opened.name
-        self.place = ("LOCAL" if opened.kind == "local" else opened.kind.upper()) + (
-            " read-only" if self.read_only else ""
-        )
+        self._asks_sign_in = self._declined_sign_in = False
+        self._summary_due = 0.0
+        self.set_reactive(FootplateApp.place, self._place())
         self._visited: list[str] = [self.DEFAULT_MODE]
         self._view = view or ""
         if self._view and self._view.split()[0] not in _MODES:
@@ -138,19 +154,94 @@ class FootplateApp(App[None]):
     async def on_mount(self) -> None:
         """Open the first list, and leave cleanly on a signal."""
         loop = asyncio.get_running_loop()
-        for number in (signal.SIGTERM, signal.SIGHUP):
+        for number, leave in ((signal.SIGTERM, self.exit), (signal.SIGHUP, self._hang_up)):
             with contextlib.suppress(ValueError):  # not in the main thread, as in some tests
-                loop.add_signal_handler(number, self.exit)
-        self.set_interval(_SUMMARY_SECONDS, self.look_at_jobs)
+                loop.add_signal_handler(number, leave)
+        self.set_interval(_SUMMARY_SECONDS, self._keep_summary)
+        self.set_interval(_ACCESS_SECONDS, self._look_at_access)
         first, _, expression = self._view.partition(" ")
         if first in _MODES and first != self.current_mode:
             await self._switch(first)
         if expression:
             self.show_view(first, expression)
 
+    def _hang_up(self) -> None:
+        """The terminal is gone, as when a connection drops; jobs and endpoints are no part of this process.
+
+        Textual's writer of output dies with the terminal, and an orderly end then waits for it for ever.
+        """
+        end = threading.Timer(_GRACE_SECONDS, os._exit, (128 + signal.SIGHUP,))
+        end.daemon = True
+        end.start()
+        self.exit()
+
     async def on_unmount(self) -> None:
-        """Let go of the workspace."""
+        """Let go of the workspace, and of what was copied from it."""
         await self.workspace.close()
+        if "spools" in self.__dict__:
+            await asyncio.to_thread(self.spools.close)
+
+    @cached_property
+    def spools(self) -> Spools:
+        """The logs that were copied to be looked at."""
+        from footplate.operations.spool import Spools
+
+        return Spools(self.workspace, paths.cache() / "logs")
+
+    # How the workspace is reached
+
+    def _place(self) -> str:
+        return f"{self.workspace.place}{' read-only' if self.read_only else ''}"
+
+    def _look_at_access(self) -> None:
+        """Show what the workspace knows by now; asks nobody."""
+        by, left = self.workspace.signed_in_by, self.workspace.reads_left
+        self.place = self._place()
+        self.access = (*([f"by {by}"] if by else []), *([f"{left:,} reads left"] if left is not None else []))
+
+    @property
+    def poll_seconds(self) -> float:
+        """Seconds between two looks: more where reads are counted and the terminal is not the one that is worked in."""
+        spared = not self.app_focus and self.workspace.reads_left is not None
+        return self.workspace.poll_seconds * (_UNFOCUSED if spared else 1)
+
+    def on_app_focus(self) -> None:
+        """Look at once at what was seldom looked at meanwhile."""
+        if isinstance(self.screen, ConsoleScreen):
+            self.screen.poll()
+
+    def offer_sign_in(self, error: NotSignedIn) -> None:
+        """Ask to sign in, unless that was declined; refreshing a list takes the refusal back."""
+        if not self._declined_sign_in and isinstance(self.screen, ConsoleScreen):
+            self.sign_in(str(error))
+
+    def reconsider_sign_in(self) -> None:
+        """Ask again when the next look finds nobody signed in."""
+        self._declined_sign_in = False
+
+    @work(group="ask")
+    async def sign_in(self, why: str) -> None:
+        """Show a code to sign in by."""
+        from footplate.screens.sign_in import SignInDialog
+
+        if self._asks_sign_in:
+            return
+        self._asks_sign_in = True
+        try:
+            done = await self.push_screen_wait(SignInDialog(self.workspace, why))
+        finally:
+            self._asks_sign_in = False
+        self._declined_sign_in = not done
+        self._look_at_access()
+        if done:
+            self.notify(f"Signed in by {self.workspace.signed_in_by or 'a code'}.", markup=False, timeout=4)
+
+    def cannot(self, act: str) -> bool:
+        """Whether this workspace cannot do an act, by its name in the capabilities; the reason is shown."""
+        reason = self.workspace.capabilities.get(act)
+        if reason:
+            self.notify(reason, severity="warning", markup=False, timeout=6)
+        return bool(reason)
 
     async def _switch(self, mode: str) -> None:
         if self._visited[-1:] != [mode]:
@@ -227,6 +318,11 @@ class FootplateApp(App[None]):
         counts = ((running, "running"), (waiting, "waiting"), (failed, "failed today"))
         self.summary = " · ".join(f"{count} {what}" for count, what in counts if count)
 
+    def _keep_summary(self) -> None:
+        if time.monotonic() > self._summary_due:
+            self._summary_due = time.monotonic() + 5 * self.poll_seconds
+            self.look_at_jobs()
+
     @work(exclusive=True, group="summary")
     async def look_at_jobs(self) -> None:
         """Keep the summary true while another screen than the list of jobs, which does it itself, is in sight."""
@@ -275,6 +371,8 @@ class FootplateApp(App[None]):
     @work(group="ask")
     async def register_job(self, job: Job) -> None:
         """Ask for a name, then register."""
+        if self.cannot("register"):
+            return
         from footplate.screens.dialogs import Field, FieldsDialog
 
         asked = FieldsDialog(
@@ -293,6 +391,8 @@ class FootplateApp(App[None]):
     @work(group="ask")
     async def deploy_model(self, model: Model) -> None:
         """Ask for endpoint and deployment, then deploy and say when it serves."""
+        if self.cannot("deploy"):
+            return
         from footplate.operations import deploy
         from footplate.screens.dialogs import Field, FieldsDialog
 
@@ -322,6 +422,8 @@ class FootplateApp(App[None]):
     @work(group="ask")
     async def delete_model(self, model: Model) -> None:
         """Ask, then delete."""
+        if self.cannot("delete_model"):
+            return
         from footplate.screens.dialogs import ConfirmDialog
 
         text = f"Its files are gone for good; the job that made it stays.\nWorkspace {self.workspace_name}."
@@ -331,6 +433,8 @@ class FootplateApp(App[None]):
     @work(group="ask")
     async def delete_endpoint(self, endpoint: Endpoint) -> None:
         """Ask for the name, then delete."""
+        if self.cannot("delete_endpoint"):
+            return
         from footplate.screens.dialogs import ConfirmDialog
 
         live = ", ".join(f"{name} {weight} %" for name, weight in endpoint.traffic.items() if weight) or "no traffic"
@@ -346,6 +450,8 @@ class FootplateApp(App[None]):
     @work(group="demo")
     async def run_demo(self, ask: bool) -> None:
         """The whole line: start the training, show its log, and open the invoke panel on the prediction when it serves."""
+        if self.cannot("demo"):
+            return
         if self._demo_runs:
             self.notify("The demo is under way; its job is in the list (1).", markup=False)
             return
@@ -399,12 +505,17 @@ class FootplateApp(App[None]):
             for action in (*actions(screen.where), *actions("app")):
                 if action.id in ("command_palette", "help") or (action.changes and self.read_only):
                     continue
-                twin = f" · {action.command}" if action.command else ""
+                twin = f" · {self.workspace.capabilities.get(action.needs) or action.command}".removesuffix(" · ")
                 scope = "" if action in actions("app") else "screen."
                 run = f"{scope}{action.id}" if "(" in action.id else f"{scope}{action.id}()"
                 yield SystemCommand(action.title, f"{action.key_label}{twin}", self._runner(run))
+        if self.workspace.kind != "local":
+            yield SystemCommand("Sign in by a code", "typed into a browser on any machine", self._sign_in_anew)
         yield SystemCommand("Help for this screen", "?", self.action_help)
         yield SystemCommand("Leave footplate", "^q · jobs and endpoints go on", self.exit)
+
+    def _sign_in_anew(self) -> None:
+        self.sign_in("")
 
     def _runner(self, action: str) -> Callable[[], None]:
         def run() -> None:

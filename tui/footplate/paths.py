@@ -47,6 +47,15 @@ def _given(variable: str) -> Path | None:
         ) from error
 
 
+def cache() -> Path:
+    """Folder of what can be fetched again: `$FOOTPLATE_HOME/cache`, else the XDG cache folder's `footplate`. Raises Invalid."""
+    if given := _given("FOOTPLATE_HOME"):
+        return given / "cache"
+    import platformdirs
+
+    return Path(platformdirs.user_cache_dir("footplate"))
+
+
 def console_log() -> Path:
     """The console's own log: tracebacks that no screen shows."""
     return home() / "console.log"

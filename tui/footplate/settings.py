@@ -32,12 +32,42 @@ class ServingSettings:
 
 
 @dataclass(frozen=True)
+class CheckSettings:
+    """How job files are checked."""
+
+    severities: Mapping[str, str] = field(default_factory=dict)
+    """The table `[check.severities]`: `error`, `warning`, `note` or `off` for a code of `footplate check`."""
+
+
+@dataclass(frozen=True)
 class WorkspaceSettings:
     """What every `[workspaces.NAME]` table may say."""
 
     name: str
     kind: str = "local"
     read_only: bool = False
+
+
+@dataclass(frozen=True)
+class AzureSettings:
+    """A `[workspaces.NAME]` table of kind `azure`; where the three names are missing, they are looked for elsewhere."""
+
+    kind: str = "azure"
+    read_only: bool = False
+    subscription_id: str = ""
+    resource_group: str = ""
+    workspace_name: str = ""
+    tenant_id: str = ""
+    cloud: str = "AzureCloud"
+    """`AzureCloud`, `AzureChinaCloud`, `AzureUSGovernment`, or `custom` with the five addresses below."""
+    resource_manager: str = ""
+    active_directory: str = ""
+    aml_resource_id: str = ""
+    storage_endpoint: str = ""
+    ca_file: str = ""
+    """Certificates to trust besides the system's, as a path from the settings file's folder."""
+    token_env: str = ""
+    """The environment variable that holds a ready bearer token: automation, tests."""
 
 
 @dataclass(frozen=True)
@@ -48,6 +78,7 @@ class Settings:
     """Which workspace the console opens; `FOOTPLATE_WORKSPACE`."""
     local: LocalSettings = field(default_factory=LocalSettings)
     serving: ServingSettings = field(default_factory=ServingSettings)
+    check: CheckSettings = field(default_factory=CheckSettings)
     workspaces: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     """The tables `[workspaces.NAME]` as they stand in the file; read only for the workspace that is opened."""
     file: Path = field(default_factory=paths.config_file)
@@ -55,17 +86,22 @@ class Settings:
     def find(self, name: str) -> WorkspaceSettings:
         """The named workspace; `local` is always there. Raises Invalid with the known names, or for a key of its table.
 
-        Keys that only another kind than `local` has are left to that kind.
+        Keys that only another kind than `local` has are left to that kind. `azure` without a table is the workspace that a
+        `config.json` or the environment names.
         """
-        if name not in self.workspaces and name != "local":
+        if name not in self.workspaces and name not in ("local", "azure"):
             known = ", ".join(dict.fromkeys(["local", *self.workspaces]))
             raise Invalid(f"There is no workspace {name!r} in the settings.", f"Known: {known}.")
         where, shared = f"workspaces.{name}", ("kind", "read_only")
-        table = self.workspaces.get(name, {})
+        table = self.workspaces.get(name, {"kind": "azure"} if name == "azure" else {})
         if table.get("kind", "local") == "local":
             _refuse_unknown(table, shared, self.file, where)
         known_keys = {key: value for key, value in table.items() if key in shared}
         return _section(WorkspaceSettings, {**known_keys, "name": name}, self.file, where)
+
+    def azure(self, name: str) -> AzureSettings:
+        """The whole table of a workspace of kind `azure`. Raises Invalid for a key that is unknown or of the wrong type."""
+        return _section(AzureSettings, self.workspaces.get(name, {}), self.file, f"workspaces.{name}")
 
 
 def load(path: Path | None = None) -> Settings:
@@ -75,7 +111,7 @@ def load(path: Path | None = None) -> Settings:
     """
     path = path or paths.config_file()
     raw = _read(path)
-    _refuse_unknown(raw, ("workspace", "workspaces", "local", "serving"), path)
+    _refuse_unknown(raw, ("workspace", "workspaces", "local", "serving", "check"), path)
     workspace = os.environ.get("FOOTPLATE_WORKSPACE") or raw.get("workspace", "local")
     if not isinstance(workspace, str):
         raise Invalid(f"{path}: workspace must be text in quotes, not {workspace!r}.", "Mend the settings file.")
@@ -84,6 +120,7 @@ def load(path: Path | None = None) -> Settings:
         workspace=workspace,
         local=_section(LocalSettings, raw.get("local", {}), path, "local", "FOOTPLATE_LOCAL_"),
         serving=_section(ServingSettings, raw.get("serving", {}), path, "serving", "FOOTPLATE_SERVING_"),
+        check=_check(raw.get("check", {}), path),
         workspaces={name: _table(table, path, f"workspaces.{name}") for name, table in tables.items()},
         file=path,
     )
@@ -114,6 +151,27 @@ def _table(value: object, path: Path, where: str) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise Invalid(f"{path}: {where} must be a table.", f"Write it as [{where}] with keys below it.")
     return value
+
+
+def _check(value: object, path: Path) -> CheckSettings:
+    table = _table(value, path, "check")
+    _refuse_unknown(table, ("severities",), path, "check")
+    severities = _table(table.get("severities", {}), path, "check.severities")
+    if severities:
+        # The codes come with all rules of job files: not to be loaded at every start.
+        from footplate.jobfile.check import CODES
+        from footplate.jobfile.faults import SEVERITIES, nearest
+
+        for code, severity in severities.items():
+            if code not in CODES:
+                near = nearest(code, CODES)
+                step = f"Did you mean {near}?" if near else "footplate check names the code of each fault."
+                raise Invalid(f"{path}: check.severities.{code} is no code of footplate check.", step)
+            if severity not in SEVERITIES:
+                near = nearest(severity, SEVERITIES)
+                step = f"Did you mean {near!r}?" if near else f"Use {', '.join(SEVERITIES)}."
+                raise Invalid(f"{path}: check.severities.{code} cannot be {severity!r}.", step)
+    return CheckSettings(severities)
 
 
 def _refuse_unknown(table: Mapping[str, Any], known: tuple[str, ...], path: Path, where: str = "") -> None:

@@ -30,13 +30,20 @@ def age(moment: datetime, now: datetime | None = None) -> str:
     return f"{seconds}s"
 
 
-def size(count: float) -> str:
-    """Bytes in a figure of three digits: `812 B`, `14.2 KB`, `1.7 MB`."""
+def size(count: float | None) -> str:
+    """Bytes in a figure of three digits: `812 B`, `14.2 KB`, `1.7 MB`; `–` where they are not told."""
+    if count is None:
+        return "–"
     for unit in ("B", "KB", "MB", "GB"):
         if count < 1000 or unit == "GB":
             return f"{count:.0f} {unit}" if unit == "B" or count >= 100 else f"{count:.1f} {unit}"
         count /= 1000
     return f"{count:.0f} B"
+
+
+def count(known: int | None) -> str:
+    """A number of things; `–` where it is not told."""
+    return "–" if known is None else f"{known:,}"
 
 
 def number(value: float) -> str:

@@ -2,15 +2,40 @@
 
 from __future__ import annotations
 
+from importlib import import_module
+
 import click
 
 from footplate import __version__
-from footplate.cli import endpoints, jobs, models, overview
 from footplate.cli.frame import Commands, common
+
+COMMANDS = {
+    "overview": ("clusters", "data", "info"),
+    "check": ("check",),
+    "jobs": ("launch", "jobs", "job", "logs", "metrics", "cancel", "demo"),
+    "models": ("register", "models", "model"),
+    "endpoints": ("endpoints", "endpoint", "deploy", "invoke"),
+}
+"""The module of each command; a call loads the one that it needs, and `--help` all."""
+
+
+class _Lazy(Commands):
+    """The commands, each module of them loaded when it is asked for."""
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Return the command of a name, None for none."""
+        module = next((module for module, names in COMMANDS.items() if cmd_name in names), None)
+        if module is not None and cmd_name not in self.commands:
+            import_module(f"footplate.cli.{module}").add_to(self)
+        return super().get_command(ctx, cmd_name)
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Return all names, in order."""
+        return sorted(name for names in COMMANDS.values() for name in names)
 
 
 @click.group(
-    cls=Commands,
+    cls=_Lazy,
     invoke_without_command=True,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
 )
@@ -27,7 +52,3 @@ def cli(context: click.Context, view: str | None) -> None:
         from footplate.console import open_console
 
         context.exit(open_console(context.obj, view))
-
-
-for _module in (overview, jobs, models, endpoints):
-    _module.add_to(cli)

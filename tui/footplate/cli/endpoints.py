@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from footplate import words
-from footplate.cli.frame import Fault, Frame, columned, common, each
+from footplate.cli.frame import Failed, Frame, columned, common, each
 from footplate.operations import deploy as deploying
 from footplate.operations import invoke as invoking
 from footplate.workspace import Deployment, Endpoint, Workspace
@@ -150,22 +150,22 @@ def invoke_command(frame: Frame, endpoint: str, images: tuple[Path, ...], deploy
     model or the endpoint failed, 2 no usable picture, 3 try again (busy, or too slow), 4 the endpoint refused the key.
     """
 
-    async def work(workspace: Workspace) -> list[invoking.Prediction | Fault]:
+    async def work(workspace: Workspace) -> list[invoking.Prediction | Failed]:
         spec = await invoking.preprocessing(workspace, await workspace.endpoint(endpoint), deployment)
         return await each(images, lambda image: invoking.ask(workspace, endpoint, image, spec, deployment, form))
 
     answers = list(zip(images, frame.run(work), strict=True))
     frame.results(
         [
-            {"image": str(image), **({"error": answer.error} if isinstance(answer, Fault) else answer.document())}
+            {"image": str(image), **({"error": answer.error} if isinstance(answer, Failed) else answer.document())}
             for image, answer in answers
         ],
         lambda: "\n\n".join(
             _answer_text(image, answer)
             for image, answer in answers
-            if not isinstance(answer, Fault) and not answer.error
+            if not isinstance(answer, Failed) and not answer.error
         ),
-        [Fault(str(image), answer.error, answer.exit_code) for image, answer in answers if answer.error],
+        [Failed(str(image), answer.error, answer.exit_code) for image, answer in answers if answer.error],
     )
 
 

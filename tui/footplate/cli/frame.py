@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-import asyncio
 import functools
 import io
 import os
 import sys
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, TextIO, TypeVar
 
 import click
 
 from footplate.cli import json_text
+from footplate.cli.log_output import LogOutput
 from footplate.logs.sanitise import clean
 from footplate.workspace import Workspace, WorkspaceError
 from footplate.workspace.open import open_workspace
@@ -33,6 +34,7 @@ class Frame:
 
     def run(self, work: Callable[[Workspace], Coroutine[Any, Any, T]]) -> T:
         """Open the workspace, do the work, close it. Raises what the work raises."""
+        import asyncio  # a fifth of a second's start that `check` and `launch --dry-run` need not have
 
         async def inside() -> T:
             workspace = open_workspace(self.workspace)
@@ -58,7 +60,7 @@ class Frame:
         else:
             _show(text if isinstance(text, str) else text())
 
-    def results(self, documents: Sequence[Any], text: str | Callable[[], str], faults: Iterable[Fault] = ()) -> None:
+    def results(self, documents: Sequence[Any], text: str | Callable[[], str], faults: Iterable[Failed] = ()) -> None:
         """The result for each of several objects, and the faults, named on stderr.
 
         Ends the command with the highest exit code of the faults, if there are any. One object's document is no list.
@@ -84,7 +86,7 @@ class Frame:
 
 
 @dataclass(frozen=True)
-class Fault:
+class Failed:
     """What went wrong with one of several objects: a sentence, and the exit code it stands for."""
 
     name: str
@@ -92,16 +94,16 @@ class Fault:
     exit_code: int
 
 
-async def each(names: Sequence[N], act: Callable[[N], Awaitable[T]]) -> list[T | Fault]:
+async def each(names: Sequence[N], act: Callable[[N], Awaitable[T]]) -> list[T | Failed]:
     """Act on each of several objects; a fault of one does not take their turn from the others. Raises that of a single one."""
     if len(names) == 1:
         return [await act(names[0])]
-    done: list[T | Fault] = []
+    done: list[T | Failed] = []
     for name in names:
         try:
             done.append(await act(name))
         except WorkspaceError as error:
-            done.append(Fault(str(name), str(error), error.exit_code))
+            done.append(Failed(str(name), str(error), error.exit_code))
     return done
 
 
@@ -109,16 +111,29 @@ def _show(text: str, *, err: bool = False) -> None:
     """Write text: as it is to a file or pipe; on a terminal each line without what is not to be shown."""
     if (sys.stderr if err else sys.stdout).isatty():
         text = "\n".join(clean(line) for line in text.split("\n"))
-    click.echo(text, err=err, color=True)  # else click takes some sequences out of what is piped
+    with _heard(err):
+        click.echo(text, err=err, color=True)  # else click takes some sequences out of what is piped
+
+
+@contextmanager
+def _heard(err: bool) -> Iterator[None]:
+    """A stderr that cannot be written, as on a full disk, keeps no command from its work: it is dropped from then on."""
+    try:
+        yield
+    except OSError:
+        if not err:
+            raise
+        _drop(sys.stderr)
 
 
 def fail(sentence: str, next_step: str = "", raw: str = "") -> None:
     """Name a fault on stderr: the sentence, what to do next, and the end of a log."""
-    click.echo(clean(f"footplate: {sentence}"), err=True)
-    if next_step:
-        click.echo(clean(next_step), err=True)
-    for line in raw.splitlines()[-12:] if "\n" in raw else []:
-        click.echo(f"  | {clean(line)}", err=True)
+    with _heard(err=True):
+        click.echo(clean(f"footplate: {sentence}"), err=True)
+        if next_step:
+            click.echo(clean(next_step), err=True)
+        for line in raw.splitlines()[-12:] if "\n" in raw else []:
+            click.echo(f"  | {clean(line)}", err=True)
 
 
 def fielded(document: Mapping[str, Any], width: int) -> str:
@@ -156,6 +171,26 @@ def common(command: Callable[..., Any]) -> Callable[..., Any]:
     return functools.reduce(lambda wrapped, option: option(wrapped), reversed(options), command)
 
 
+def _interruptions() -> tuple[type[BaseException], ...]:
+    """What an interrupted command ends with; asyncio's own only where it was loaded."""
+    loaded = sys.modules.get("asyncio")
+    return (click.Abort, KeyboardInterrupt, *((loaded.CancelledError,) if loaded else ()))
+
+
+def _is_of_output(error: BaseException) -> bool:
+    """Whether a fault came from writing the result, as on a full disk, and not from the work itself."""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    writers = (click.echo, LogOutput.__call__, LogOutput._show, Commands.main)
+    return trace is not None and trace.tb_frame.f_code in [writer.__code__ for writer in writers]
+
+
+def _drop(stream: TextIO) -> None:
+    """Let what is still to be written go nowhere: Python would complain of it once more as it ends."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+
+
 class Commands(click.Group):
     """A group whose commands end with footplate's exit codes, and with sentences instead of tracebacks."""
 
@@ -171,18 +206,24 @@ class Commands(click.Group):
             fail(error.sentence, error.next_step, error.raw if error.exit_code == 1 else "")
             code = error.exit_code
         except click.ClickException as error:
-            error.show()
+            with _heard(err=True):
+                error.show()
             code = 2
-        except (click.Abort, KeyboardInterrupt, asyncio.CancelledError):
-            click.echo("Interrupted. Jobs and endpoints that were started go on.", err=True)
+        except _interruptions():
+            with _heard(err=True):
+                click.echo("Interrupted. Jobs and endpoints that were started go on.", err=True)
             code = 130
         except BrokenPipeError:
-            # The reader of our output is gone, as with `| head`; Python would complain once more when it flushes.
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            _drop(sys.stdout)  # the reader of our output is gone, as with `| head`
             code = 1
         except Exception as error:  # noqa: BLE001  the last line before the user: a sentence, the traceback in the log
-            from footplate.faults import unforeseen
+            if isinstance(error, OSError) and _is_of_output(error):
+                reason = error.strerror or str(error)
+                fail(f"The output cannot be written: {reason}.", "Free space there, or write it elsewhere.")
+                _drop(sys.stdout)
+            else:
+                from footplate.faults import unforeseen
 
-            fail(unforeseen(error))
+                fail(unforeseen(error))
             code = 1
         sys.exit(code if isinstance(code, int) else 0)

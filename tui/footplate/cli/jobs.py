@@ -9,10 +9,9 @@ from typing import Any
 import click
 
 from footplate import words
-from footplate.cli.frame import Fault, Frame, common, each, fielded
+from footplate.cli.frame import Failed, Frame, common, each, fielded
 from footplate.cli.log_output import LogOutput
-from footplate.operations import demo as demos
-from footplate.operations import follow, launch
+from footplate.operations import follow
 from footplate.operations.filters import Filter
 from footplate.workspace import Invalid, Job, JobFilter, Workspace
 from footplate.workspace.model import iso
@@ -27,6 +26,7 @@ from footplate.workspace.model import iso
 @click.option("--name", metavar="NAME", help="The job's name, in place of a made one.")
 @click.option("--dry-run", is_flag=True, help="Show what would run; start nothing.")
 @click.option("--follow", "follows", is_flag=True, help="Stream the log until the job has ended.")
+@click.option("--force", is_flag=True, help="Go on whatever errors the check finds.")
 @common
 @click.pass_obj
 def launch_command(
@@ -37,15 +37,22 @@ def launch_command(
     name: str | None,
     dry_run: bool,
     follows: bool,
+    force: bool,
 ) -> None:
-    """Start a job from a job FILE, or from a template by its bare name."""
-    job_file = launch.prepare(launch.find(file), changes, compute, name)
+    """Start a job from a job FILE, or from a template by its bare name.
+
+    The file is checked first, as `footplate check` does, and against the workspace; faults go to stderr. Errors end the launch
+    with exit code 2 before anything is started, unless --force; warnings never do. A dry run shows what it can whatever is found.
+    """
+    from footplate.cli import launching  # with all rules of the check, which a list of jobs need not wait for
+
+    job_file = launching.prepare(file, changes, compute, name)
     if dry_run:
-        document = launch.dry_run(job_file)
-        frame.result(document, lambda: _dry_run_text(document))
+        launching.dry_run(frame, job_file, force)
         return
 
     async def work(workspace: Workspace) -> Job:
+        await launching.refuse_errors(frame, workspace, job_file, force)
         job = await workspace.submit(job_file)
         frame.say(f"{job.name} is {job.status} on {job.compute}: {words.ranks(job.nodes, job.ranks_per_node)}")
         if follows:
@@ -170,9 +177,9 @@ def cancel_command(frame: Frame, names: tuple[str, ...]) -> None:
 
     done = frame.run(lambda workspace: each(names, workspace.cancel))
     frame.results(
-        [{"name": one.name, "error": one.error} if isinstance(one, Fault) else one.document() for one in done],
+        [{"name": one.name, "error": one.error} if isinstance(one, Failed) else one.document() for one in done],
         "\n".join(f"{one.name} is {one.status}" for one in done if isinstance(one, Job)),
-        [one for one in done if isinstance(one, Fault)],
+        [one for one in done if isinstance(one, Failed)],
     )
 
 
@@ -184,6 +191,8 @@ def cancel_command(frame: Frame, names: tuple[str, ...]) -> None:
 @click.pass_obj
 def demo_command(frame: Frame, cleans: bool) -> None:
     """Run the whole line on drawn birds: train on two processes, register, deploy, predict. Under two minutes."""
+    from footplate.operations import demo as demos  # seldom needed, and not free at start-up
+
     if cleans:
         removed = frame.run(demos.clean)
         gone = [name for names in removed.values() for name in names]
@@ -279,17 +288,3 @@ def _ended(job: Job) -> str:
     seconds = job.seconds()
     took = f" after {words.span(seconds)}" if seconds is not None else ""
     return f"{job.name} is {job.status}{took}{f': {job.error}' if job.error else ''}"
-
-
-def _dry_run_text(document: dict[str, Any]) -> str:
-    commands, upload = document["commands"], document["upload"]
-    lines = [
-        "The one rank runs:" if len(commands) == 1 else f"Every one of {len(commands)} ranks runs:",
-        *(f"  {line}" for line in commands[0]["command"].splitlines()),
-        "",
-    ]
-    for rank in commands:
-        variables = " ".join(f"{name}={value}" for name, value in rank["environment"].items())
-        lines.append(f"rank {rank['rank']}  node {rank['node']}  {variables}")
-    by = f", by {upload['ignored_by']}" if upload["ignored_by"] else ""
-    return "\n".join([*lines, "", f"Upload: {upload['files']} files, {words.size(upload['bytes'])}{by}"])

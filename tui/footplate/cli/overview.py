@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from footplate import __version__, paths
+from footplate import __version__, paths, words
 from footplate.cli.frame import Frame, common
 from footplate.workspace import Workspace
 
@@ -24,7 +24,15 @@ def clusters_command(frame: Frame) -> None:
         [cluster.document() for cluster in found],
         ("CLUSTER", "TYPE", "SIZE", "STATE", "NODES", "BUSY", "QUEUED"),
         [
-            (c.name, c.type, c.size, c.state, f"{c.min_nodes}–{c.max_nodes}", str(c.busy_nodes), str(c.queued_jobs))
+            (
+                c.name,
+                c.type,
+                c.size,
+                c.state,
+                f"{c.min_nodes}–{c.max_nodes}",
+                str(c.busy_nodes),
+                words.count(c.queued_jobs),
+            )
             for c in found
         ],
         "No clusters.",

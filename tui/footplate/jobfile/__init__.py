@@ -1,4 +1,4 @@
-"""Azure ML job files: read with positions, resolve `${{…}}`, edit in place."""
+"""Azure ML job files: read with positions, checked, resolved, edited in place."""
 
 from footplate.jobfile.document import JobFile, read
 from footplate.jobfile.plan import Plan, RankCommand, plan

@@ -1,37 +1,54 @@
-"""A job file: its text, its values, and what each part of a command job says."""
+"""A job file: its text, its values, and what each part of it says. It is read whatever is wrong with it; `check` judges."""
 
 from __future__ import annotations
 
-import difflib
+import codecs
 import os
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+import re
+import stat
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import yaml
 
-from footplate.jobfile import edit, nodes
+from footplate.jobfile import edit, kinds, nodes
+from footplate.jobfile.expressions import with_double_braces
+from footplate.jobfile.layout import BREAK, Layout
+from footplate.jobfile.yaml_faults import in_words
 from footplate.workspace.errors import Invalid
 
-TOP_KEYS = (
-    "$schema", "type", "command", "environment", "code", "name", "display_name", "experiment_name", "description", "tags",
-    "properties", "compute", "environment_variables", "inputs", "outputs", "resources", "distribution", "limits", "services",
-    "identity", "queue_settings", "parent_job_name",
-)  # fmt: skip
-"""The keys of a command job (Azure ML CLI v2, commandJob schema)."""
+MOST_BYTES = 1 << 20
+"""Real job files have a few kilobytes; a data file that was named by mistake must not be read whole."""
 
-MOST_RANKS = 4096
-"""How many processes one job may ask for; a typing error past it would fill the machine, or the screen that shows them."""
+BODY = ("command", "code", "environment", "environment_variables", "distribution", "resources")
+"""What a command job and a component have at their top, and a sweep below `trial`."""
 
-_MOST_WHOLE = 2**31 - 1
+Changes = Mapping[str | nodes.Path, object]
+"""What `edit` takes: a path, dotted or as a tuple of keys, and its new value, as `edit.splice` says."""
+
+
+class Unreadable(Invalid):
+    """A file that is no YAML mapping: nothing of it can be used. Line and column count from 1."""
+
+    def __init__(
+        self, label: str, at: tuple[int, int], fault: str, next_step: str, raw: str = "", code: str = "not-yaml"
+    ) -> None:
+        where = f" line {at[0]}, column {at[1]}:" if at != (0, 0) else ""
+        super().__init__(f"{label}{where} {fault}", next_step, raw)
+        self.line, self.column = max(1, at[0]), max(1, at[1])
+        self.fault, self.code = fault, code
 
 
 @dataclass(frozen=True)
 class Input:
-    """One input: a literal as the text that Azure's client sends (`True`, `1e-05`), or data with type, path and mode."""
+    """One input: a literal as the text that Azure's client sends (`True`, `1e-05`), or data with type, path and mode.
+
+    `type` is how a literal was read (integer, number, boolean, text), or the type of the data.
+    """
 
     name: str
     literal: str | None
@@ -39,273 +56,333 @@ class Input:
     path: str | None = None
     mode: str = ""
 
-    @property
-    def read_as(self) -> str:
-        """How the value was read: integer, number, boolean, text, or the data type."""
-        return self.type
-
 
 @dataclass(frozen=True)
 class OutputSpec:
-    """One named output of a job file."""
+    """One named output of a job file. `asset` and `version` name what it is registered as, where the file says so."""
 
     name: str
     type: str = "uri_folder"
     path: str | None = None
     mode: str = "rw_mount"
+    asset: str | None = None
+    version: str | None = None
 
 
 @dataclass(frozen=True)
 class JobFile:
-    """A command job's file. Made by `read` or `parse`, which check its shape; `edit` gives a changed copy."""
+    """An Azure ML file of any kind. Made by `read` or `parse`; `edit` gives a changed copy.
+
+    Each property reads what is there and gives the default where the value is missing or has a wrong shape.
+    """
 
     text: str
     path: Path | None
     base: Path
     values: Mapping[str, Any] = field(repr=False)
     places: Mapping[nodes.Path, nodes.Place] = field(repr=False)
+    refused: Sequence[tuple[nodes.Path, nodes.Refused]] = field(default=(), repr=False)
+    is_step: bool = False
+    """Whether it is seen as what a step of a pipeline runs, not as a job of its own."""
 
     @property
     def label(self) -> str:
         """What messages call the file."""
         return self.path.name if self.path else "the job file"
 
-    @property
+    @cached_property
     def kind(self) -> str:
-        """`command`, the one kind that this version reads."""
-        return str(self.values.get("type", "command"))
+        """`command`, `sweep`, `pipeline`, … : a key of `kinds.TITLES`, empty for a file of no known kind."""
+        return kinds.kind_of(self.values)
 
     @property
-    def command(self) -> str:
+    def body(self) -> nodes.Path:
+        """Where command, code, environment, resources and distribution stand: a sweep has them in its `trial`."""
+        return ("trial",) if self.kind == "sweep" else ()
+
+    @property
+    def nodes_place(self) -> nodes.Path:
+        """Where the number of nodes stands, or would stand: a sweep has it in its trial or at its top."""
+        place = ("resources", "instance_count")
+        return (*self.body, *place) if self.get(*self.body, *place) is not None else place
+
+    def get(self, *path: str | int) -> Any:
+        """The value at a path; None where there is none."""
+        return nodes.get(self.values, path)
+
+    def mapping(self, *path: str | int) -> Mapping[str, Any]:
+        """The mapping at a path; empty where there is none."""
+        return nodes.mapping(self.get(*path))
+
+    def whole(self, *path: str | int, default: int = 1) -> int:
+        """The whole number at a path, as Azure's client reads it; the default where there is none."""
+        found = self.get(*path)
+        try:
+            return default if found is None or isinstance(found, bool) else int(found)
+        except (TypeError, ValueError, OverflowError):
+            return default
+
+    def text_at(self, *path: str | int) -> str:
+        """The scalar at a path as text; empty where there is none."""
+        found = self.get(*path)
+        return "" if found is None or isinstance(found, Mapping | list) else str(found)
+
+    @property
+    def command_as_written(self) -> str:
         """The command's text, folded as YAML folds it."""
-        return str(self.values["command"])
+        return self.text_at(*self.body, "command")
+
+    @cached_property
+    def command(self) -> str:
+        """The command as Azure's client sends it: in a job of its own `{inputs.x}` stands for `${{inputs.x}}`."""
+        alone = self.kind in ("command", "sweep") and not self.is_step
+        return with_double_braces(self.command_as_written) if alone else self.command_as_written
 
     @cached_property
     def inputs(self) -> Mapping[str, Input]:
         """The inputs by name, in the file's order."""
-        return {name: self._input(name, value) for name, value in self._mapping("inputs").items()}
+        return {name: as_input(name, value) for name, value in self.mapping("inputs").items()}
 
     @cached_property
     def outputs(self) -> Mapping[str, OutputSpec]:
         """The named outputs, in the file's order."""
-        specs = {}
-        for name, value in self._mapping("outputs").items():
-            given = {k: str(v) for k, v in (value or {}).items() if k in ("type", "path", "mode") and v is not None}
-            specs[name] = OutputSpec(name, **given)
-        return specs
+        return {name: as_output(name, value) for name, value in self.mapping("outputs").items()}
 
     @property
     def compute(self) -> str:
         """The cluster's bare name; empty when the file names none."""
-        return str(self.values.get("compute") or "").removeprefix("azureml:")
+        return self.text_at("compute").removeprefix("azureml:")
 
     @property
     def name(self) -> str | None:
         """The job's name, if the file gives one."""
-        return None if (given := self.values.get("name")) is None else str(given)
+        return self.text_at("name") or None
 
     @property
     def experiment_name(self) -> str:
         """The experiment; without one the name of the file's folder, as Azure's client fills it in."""
-        return str(self.values.get("experiment_name") or self.base.name.replace(" ", "") or "Default")
+        return self.text_at("experiment_name") or self.base.name.replace(" ", "") or "Default"
 
     @property
     def display_name(self) -> str:
         """The name shown; empty when the file gives none."""
-        return str(self.values.get("display_name") or "")
+        return self.text_at("display_name")
 
     @property
     def description(self) -> str:
         """The file's own description."""
-        return str(self.values.get("description") or "")
+        return self.text_at("description")
 
     @property
     def tags(self) -> Mapping[str, str]:
         """Tags as text."""
-        return {str(k): str(v) for k, v in self._mapping("tags").items()}
+        return {name: str(value) for name, value in self.mapping("tags").items()}
 
     @property
     def environment(self) -> str:
         """The environment as one line: a reference, or `image …` for an inline one."""
-        given = self.values.get("environment")
-        if isinstance(given, Mapping):
-            return f"image {given['image']}" if "image" in given else "inline environment"
-        return str(given or "")
+        return environment_text(self.get(*self.body, "environment"))
 
     @property
     def environment_variables(self) -> Mapping[str, str]:
         """The job's own environment variables, as text."""
-        return {str(k): "" if v is None else str(v) for k, v in self._mapping("environment_variables").items()}
+        given = self.mapping(*self.body, "environment_variables")
+        return {name: "" if value is None else _variable(value) for name, value in given.items()}
 
     @property
     def code(self) -> Path | None:
-        """The code folder, absolute; relative ones lie beside the file, wherever the command was started."""
-        given = self.values.get("code")
-        # realpath, unlike Path.resolve, raises nothing for links that lead in a circle: then it is no folder.
-        return None if given is None else Path(os.path.realpath(self.base / str(given)))
+        """The code folder, absolute; relative ones lie beside the file, wherever the command was started.
+
+        None without one, and for code that lies elsewhere than on this machine.
+        """
+        given = self.text_at(*self.body, "code")
+        if not given or is_remote(given):
+            return None
+        return real_path(self.base, given)
+
+    @property
+    def resources(self) -> Mapping[str, Any]:
+        """`resources`; of a sweep the trial's, and the sweep's own for what the trial's do not say."""
+        return {**self.mapping("resources"), **self.mapping(*self.body, "resources")}
 
     @property
     def nodes(self) -> int:
         """`resources.instance_count`, 1 without it."""
-        return int(self._mapping("resources").get("instance_count", 1))
+        return max(1, self.whole(*self.nodes_place))
 
     @property
     def distribution(self) -> str:
         """The distribution's type in lower case, empty for none."""
-        return str(self._mapping("distribution").get("type", "")).lower()
+        return self.text_at(*self.body, "distribution", "type").lower()
 
     @property
     def ranks_per_node(self) -> int:
         """`distribution.process_count_per_instance`, 1 without it."""
-        return int(self._mapping("distribution").get("process_count_per_instance", 1))
+        return max(1, self.whole(*self.body, "distribution", "process_count_per_instance"))
 
     @property
     def timeout_s(self) -> int | None:
         """`limits.timeout` in seconds."""
-        given = self._mapping("limits").get("timeout")
-        return None if given is None else int(given)
+        return self.whole("limits", "timeout", default=0) or None
 
-    def edit(self, changes: Mapping[str, object]) -> JobFile:
-        """A copy with the values at dotted paths changed in the text. Raises Invalid when the result is no job file."""
+    def edit(self, changes: Changes) -> JobFile:
+        """A copy with the values at paths (dotted, or as a tuple of keys) changed in the text.
+
+        Raises Invalid for a path that the file has no place for, and where the result is no YAML.
+        """
         try:
-            with _sentences(self.label):
-                text = edit.splice(self.text, changes)
+            after = edit.spliced(Layout(self.text, self.values, self.places, self.refused), changes)
         except KeyError as error:
             raise Invalid(
                 f"{self.label} has no place for {error.args[0]!r}.",
                 error.args[1] if len(error.args) > 1 else "Name a key of the file, as in inputs.num_epochs=5.",
             ) from error
-        return parse(text, self.path, self.base)
+        except (yaml.YAMLError, nodes.Refused) as error:
+            raise unreadable(self.label, error, self.text) from error
+        return JobFile(after.text, self.path, self.base, after.values, after.places, after.refused)
 
     def line(self, *path: str | int) -> int:
         """The line (from 1) on which the value at the path stands; 1 when it is absent."""
         place = self.places.get(path)
         return place.line if place else 1
 
-    def _mapping(self, key: str) -> Mapping[str, Any]:
-        return self.values.get(key) or {}
 
-    def _input(self, name: str, value: Any) -> Input:
-        if isinstance(value, Mapping) and "value" in value:
-            value = value["value"]
-        if isinstance(value, Mapping):
-            return Input(
-                name, None, str(value.get("type", "uri_folder")), str(value.get("path", "")), str(value.get("mode", ""))
-            )
-        kinds: dict[type, str] = {bool: "boolean", int: "integer", float: "number"}
-        return Input(name, str(value), kinds.get(type(value), "text"))
+def _variable(value: object) -> str:
+    """A variable as text; a moment as Azure's client sends it."""
+    if isinstance(value, datetime):
+        return (value.astimezone(UTC).replace(tzinfo=None) if value.tzinfo else value).isoformat() + "Z"
+    return str(value)
+
+
+def is_remote(location: str) -> bool:
+    """Whether a location is an asset, an address or a repository, not a path of this machine."""
+    path = as_path(location)
+    return "://" in path or path.startswith(("azureml:", "git+", "git@"))
+
+
+def as_path(location: str) -> str:
+    """A location without what may stand before a path, as in `file:train.yml` and `azureml:./data`."""
+    if location.startswith(("azureml:./", "azureml:../")):
+        return location.removeprefix("azureml:")
+    return location.removeprefix("file:")
+
+
+def real_path(base: Path, location: str) -> Path:
+    """Where a location of this machine really lies, absolute; relative ones lie in `base`."""
+    # realpath, unlike Path.resolve, raises nothing for links that lead in a circle.
+    return Path(os.path.realpath(base / as_path(location)))
+
+
+def environment_text(given: object) -> str:
+    """An environment on one line: its reference, `image …` for an inline one with an image."""
+    if isinstance(given, Mapping):
+        return f"image {given['image']}" if given.get("image") else "inline environment"
+    return str(given or "")
+
+
+def as_input(name: str, value: Any) -> Input:
+    """An input from its value in the file: a literal, `{value: literal}`, or data."""
+    if isinstance(value, Mapping) and "value" in value:
+        value = value["value"]
+    if isinstance(value, Mapping):
+        return Input(
+            name,
+            None,
+            str(value.get("type", "uri_folder")).lower(),
+            str(value.get("path") or ""),
+            str(value.get("mode") or "").lower(),
+        )
+    read_as: dict[type, str] = {bool: "boolean", int: "integer", float: "number"}
+    return Input(name, "" if value is None else str(value), read_as.get(type(value), "text"))
+
+
+def as_output(name: str, value: Any) -> OutputSpec:
+    """An output from its value in the file; empty stands for a folder."""
+    given = nodes.mapping(value)
+    said = {key: str(given[key]) for key in ("path", "version") if given.get(key) is not None}
+    said |= {key: str(given[key]).lower() for key in ("type", "mode") if given.get(key) is not None}
+    return OutputSpec(name, **said, asset=None if given.get("name") is None else str(given["name"]))
 
 
 def read(path: Path) -> JobFile:
-    """Read a job file. Raises Invalid with file, line and what to do when it is missing, unreadable or no command job."""
+    """Read a file. Raises Unreadable, or Invalid where it is missing, or no file: a pipe could be waited on for ever."""
     try:
-        raw = path.read_bytes()
-    except OSError as error:
-        raise Invalid(f"The job file {path} cannot be read: {error.strerror}.", "Check the path.") from error
+        if not stat.S_ISREG(path.stat().st_mode):
+            what = "a folder" if path.is_dir() else "a pipe or a device"
+            raise Invalid(f"The job file {path} cannot be read: it is {what}.", "Name a file.")
+        with path.open("rb") as file:
+            raw = file.read(MOST_BYTES + 1)
+    except (OSError, ValueError) as error:  # ValueError: a name that holds NUL
+        reason = getattr(error, "strerror", None) or error
+        raise Invalid(f"The job file {path} cannot be read: {reason}.", "Check the path.") from error
+    if len(raw) > MOST_BYTES:
+        raise Unreadable(
+            path.name, (0, 0), f"holds more than {MOST_BYTES >> 20} MB: no job file is that large.", "Check the path.",
+            code="too-large",
+        )  # fmt: skip
+    if raw.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        raise Unreadable(path.name, (1, 1), "is UTF-16 text, which Azure does not read.", "Save it as UTF-8.")
     try:
         text = raw.decode("utf-8")
     except UnicodeDecodeError as error:
-        raise Invalid(f"{path} is not UTF-8 text (byte {error.start}).", "Save it as UTF-8.") from error
+        line = raw.count(b"\n", 0, error.start) + 1
+        column = error.start - raw.rfind(b"\n", 0, error.start)
+        raise Unreadable(
+            path.name, (line, column), f"is not UTF-8 text (byte {error.start}).", "Save it as UTF-8."
+        ) from error
     return parse(text, path, path.resolve().parent)
 
 
 def parse(text: str, path: Path | None, base: Path) -> JobFile:
-    """A job file from its text; relative paths lie in `base`. Raises Invalid as `read` does."""
+    """A job file from its text; relative paths lie in `base`. Raises Unreadable for what is no YAML mapping."""
     label = path.name if path else "the job file"
-    with _sentences(label):
-        values, places = nodes.compose(text)
-    if not isinstance(values, Mapping):
-        raise Invalid(
-            f"{label} is not a job file: it holds no keys.", "A command job has at least `command` and `environment`."
-        )
-    job_file = JobFile(text, path, base, values, places)
-    _check_shape(job_file, label)
-    return job_file
-
-
-@contextmanager
-def _sentences(label: str) -> Iterator[None]:
-    """Faults of the text as Invalid, with their line."""
     try:
-        yield
-    except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark or error.context_mark
-        where = f" line {mark.line + 1}, column {mark.column + 1}:" if mark else ""
-        raise Invalid(
-            f"{label} is not YAML:{where} {error.problem or error.context}.", "Mend that line.", str(error)
-        ) from error
-    except yaml.YAMLError as error:
-        raise Invalid(f"{label} is not YAML: {error}.", "Save it as plain text.", str(error)) from error
-    except nodes.Refused as error:
-        raise Invalid(f"{label} line {error.line}: {error.fault}.", error.next_step) from error
-
-
-def _check_shape(job_file: JobFile, label: str) -> None:
-    """Refuse what the rest of the code could not read; every message has the line."""
-    values = job_file.values
-    if (kind := values.get("type", "command")) != "command":
-        raise Invalid(f"{label} line {job_file.line('type')}: this is a {kind} job.", "This version runs command jobs.")
-    for key in values:
-        if key not in TOP_KEYS:
-            near = difflib.get_close_matches(str(key), TOP_KEYS, 1)
-            hint = f"Did you mean {near[0]!r}?" if near else "Remove it."
-            raise Invalid(f"{label} line {job_file.line(str(key))}: {key!r} is no key of a command job.", hint)
-    if not isinstance(values.get("command"), str) or not values["command"].strip():
-        raise Invalid(f"{label} has no `command`.", "Add the command line to run, as in `command: python train.py`.")
-    if not values.get("environment"):
-        raise Invalid(f"{label} has no `environment`.", "Add one; the local workspace ignores it, Azure needs it.")
-    for key in ("inputs", "outputs", "resources", "distribution", "limits", "tags", "environment_variables"):
-        if not isinstance(values.get(key) or {}, Mapping):
-            raise Invalid(
-                f"{label} line {job_file.line(key)}: `{key}` must hold keys and values.", "Indent them below it."
-            )
-    for name, value in (values.get("outputs") or {}).items():
-        if value is not None and not isinstance(value, Mapping):
-            raise Invalid(
-                f"{label} line {job_file.line('outputs', name)}: output {name!r} must hold keys.",
-                "As in `type: uri_folder`.",
-            )
-    for name, value in (values.get("inputs") or {}).items():
-        line = job_file.line("inputs", name)
-        literal = value.get("value") if isinstance(value, Mapping) and "value" in value else value
-        if isinstance(literal, Mapping):
-            if not literal.get("path"):
-                raise Invalid(
-                    f"{label} line {line}: input {name!r} has no `path`.",
-                    "Give a folder or an asset, as in azureml:birds@latest.",
-                )
-            if unknown := set(literal) - {"type", "path", "mode", "path_on_compute", "datastore"}:
-                raise Invalid(
-                    f"{label} line {line}: input {name!r} has the unknown key {sorted(map(str, unknown))[0]!r}.",
-                    "A job's input has type, path and mode (optional and default exist for components only).",
-                )
-        elif not isinstance(literal, str | int | float):
-            raise Invalid(
-                f"{label} line {line}: input {name!r} has no usable value.",
-                "Give text, a number, true or false; quote dates.",
-            )
-    for path in (
-        ("resources", "instance_count"),
-        ("distribution", "process_count_per_instance"),
-        ("limits", "timeout"),
-    ):
-        given = nodes.get(values, path)
-        if given is None:
-            continue
-        if not isinstance(given, int) or isinstance(given, bool) or not 1 <= given <= _MOST_WHOLE:
-            raise Invalid(
-                f"{label} line {job_file.line(*path)}: {'.'.join(path)} must be a whole number from 1.",
-                f"It is {given!r}.",
-            )
-    _check_ranks(job_file, label)
-
-
-def _check_ranks(job_file: JobFile, label: str) -> None:
-    ranks = job_file.nodes * (job_file.ranks_per_node if job_file.distribution else 1)
-    if ranks > MOST_RANKS:
-        one_a_node = ranks == job_file.nodes
-        where = ("resources", "instance_count") if one_a_node else ("distribution", "process_count_per_instance")
-        raise Invalid(
-            f"{label} line {job_file.line(*where)}: instance_count × process_count_per_instance is {ranks}.",
-            f"A job may have {MOST_RANKS} processes.",
+        composed = nodes.compose(text)
+    except (yaml.YAMLError, nodes.Refused) as error:
+        raise unreadable(label, error, text) from error
+    if not isinstance(composed.values, Mapping):
+        found = (
+            "is empty"
+            if composed.values is None
+            else f"holds {'a list' if isinstance(composed.values, list) else 'one value'}, no keys"
         )
+        place = composed.places.get(())
+        at = (place.line, place.column) if place and composed.values is not None else (0, 0)
+        raise Unreadable(
+            label, at, f"is not a job file: it {found}.", "A command job has at least `command` and `environment`.",
+            code="no-mapping",
+        )  # fmt: skip
+    return JobFile(text, path, base, composed.values, composed.places, composed.refused)
+
+
+_NO_TAG = re.compile(r"could not determine a constructor for the tag '(?:tag:yaml.org,2002:)?(.*)'")
+
+
+def unreadable(label: str, error: yaml.YAMLError | nodes.Refused, text: str = "") -> Unreadable:
+    """A fault of the text as a sentence with its place."""
+    if isinstance(error, nodes.Refused):
+        return Unreadable(label, (error.line, error.column), f"{error.fault}.", error.next_step, code=error.code)
+    if isinstance(error, yaml.reader.ReaderError):
+        before = text[: error.position]
+        at = (before.count("\n") + 1, len(before) - before.rfind("\n"))
+        character = ord(text[error.position]) if error.position < len(text) else 0
+        fault = f"is not YAML: it holds the character U+{character:04X}, which no text has."
+        return Unreadable(label, at, fault, "Remove it, or write it in double quotes as an escape.", str(error))
+    mark = getattr(error, "problem_mark", None) or getattr(error, "context_mark", None)
+    if mark is None:
+        return Unreadable(label, (0, 0), f"is not YAML: {error}.", "Save it as plain text.", str(error))
+    if words := in_words(error, text):
+        ahead = text[: words.at]
+        line = len(BREAK.findall(ahead)) + 1
+        column = len(ahead) - max(ahead.rfind("\n"), ahead.rfind("\r"))
+        return Unreadable(label, (line, column), f"is not YAML: {words.fault}.", words.next_step, str(error))
+    problem = str(getattr(error, "problem", None) or getattr(error, "context", None))
+    step = "Mend that line."
+    if "'\\t'" in problem:
+        problem, step = "a tab stands where only blanks may: YAML does not indent with tabs", "Put blanks in its place."
+    elif "unhashable" in problem:
+        step = "A value that begins with {{ needs quotes; else close the bracket."
+    elif found := _NO_TAG.match(problem):
+        name = found[1] if found[1].startswith("!") else f"!!{found[1]}"
+        problem, step = f"the tag `{name}` is none that a job file can hold", "Remove the tag."
+    return Unreadable(label, (mark.line + 1, mark.column + 1), f"is not YAML: {problem}.", step, str(error))

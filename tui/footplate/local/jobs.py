@@ -92,6 +92,13 @@ class Jobs:
 
         return self.job(submission.submit(self._store, self._settings, self._data_assets, job_file, name))
 
+    def job_file(self, name: str) -> JobFile:
+        """The file that a job was submitted with; see `submitted.read`. Raises NotFound."""
+        from footplate.local import submitted  # reads YAML, which lists need not wait for
+
+        self._row(name)
+        return submitted.read(layout.job_folder(self._store.home, name))
+
     def cancel(self, name: str) -> Job:
         """Ask a job to end; its supervisor sees it within half a second. Raises NotFound, Conflict when it has ended otherwise."""
         row = self._row(name)

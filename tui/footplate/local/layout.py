@@ -6,7 +6,7 @@ from pathlib import Path
 
 
 def job_folder(home: Path, name: str) -> Path:
-    """A job's folder: `job.yml`, `code/`, `node-0/`…, `outputs/`, `named/`, `user_logs/`, `system_logs/`."""
+    """A job's folder: `job.yml`, `source.json`, `code/`, `node-0/`…, `outputs/`, `named/`, `user_logs/`, `system_logs/`."""
     return home / "jobs" / name
 
 

@@ -16,17 +16,19 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from footplate.jobfile import JobFile, Plan, plan
+from footplate.jobfile import JobFile, Plan, kinds, plan
 from footplate.jobfile.upload import upload_files
-from footplate.local import clusters, layout, processes, python, references
+from footplate.local import clusters, layout, processes, python, references, submitted
 from footplate.local.data import DataAssets
 from footplate.local.store import Store, now
 from footplate.settings import Settings
 from footplate.workspace import Conflict, Invalid, NotFound, Unexpected
+from footplate.workspace.names import next_name
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,254}")
 _KEY = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _BASE32 = "abcdefghijklmnopqrstuvwxyz234567"
+_DISTRIBUTIONS = ("", "pytorch")
 _MODEL_TYPES = frozenset({"custom_model", "mlflow_model", "triton_model"})
 
 
@@ -63,6 +65,7 @@ def submit(store: Store, settings: Settings, data_assets: DataAssets, job_file: 
 
 
 def _check(store: Store, settings: Settings, data_assets: DataAssets, job_file: JobFile, name: str | None) -> _Checked:
+    _require_runnable(job_file)
     compute = job_file.compute or clusters.LOCAL
     clusters.check(compute, job_file.nodes)
     name = name or job_file.name or _generated_name(job_file)
@@ -74,7 +77,7 @@ def _check(store: Store, settings: Settings, data_assets: DataAssets, job_file: 
         if db.execute("SELECT 1 FROM job WHERE name = ?", (name,)).fetchone():
             raise _taken(name)
     _check_names(job_file)
-    if job_file.code is not None and not _look(job_file.code, stat.S_ISDIR):
+    if job_file.code is not None and not _look(job_file.code, lambda mode: stat.S_ISDIR(mode) or stat.S_ISREG(mode)):
         raise Invalid(
             f"{job_file.label} line {job_file.line('code')}: the code folder {job_file.code} is not there.",
             "Mend `code`; it is relative to the job file.",
@@ -93,6 +96,24 @@ def _check(store: Store, settings: Settings, data_assets: DataAssets, job_file: 
         assets=assets,
         outputs={spec.name: spec.type for spec in job_file.outputs.values()},
     )
+
+
+def _require_runnable(job_file: JobFile) -> None:
+    """Raise Invalid for what the local workspace does not run, before anything else is said of the file."""
+    where: tuple[str, ...] = ("type",)
+    what = ""
+    if job_file.kind not in kinds.JOBS:
+        what = f"{kinds.TITLES[job_file.kind]}, which is not launched."
+    elif job_file.kind != "command":
+        what = f"{kinds.TITLES[job_file.kind]}, and the local workspace does not run one yet."
+    elif job_file.distribution not in _DISTRIBUTIONS:
+        where = ("distribution", "type")
+        what = f"a job with distribution {job_file.distribution!r}, and the local workspace does not run one yet."
+    if what:
+        raise Invalid(
+            f"{job_file.label} line {job_file.line(*where)}: this is {what}",
+            "The local workspace runs command jobs: without `distribution`, or with `type: pytorch`.",
+        )
 
 
 def _check_names(job_file: JobFile) -> None:
@@ -179,12 +200,22 @@ def _model_folder(store: Store, reference: str) -> Path:
 def _write_folder(folder: Path, job_file: JobFile, checked: _Checked, home: Path) -> None:
     for name in ("code", "outputs", "logs", "named", "user_logs", "system_logs"):
         (folder / name).mkdir(parents=True)
-    (folder / "job.yml").write_bytes(job_file.text.encode())
+    submitted.keep(folder, job_file)
     for output, kind in checked.outputs.items():
         if kind != "uri_file":  # the script writes that one itself
             (folder / "named" / output).mkdir()
-    if job_file.code is not None:
-        for file in upload_files(job_file.code, leave_out=home).files:
+    if job_file.code is None:
+        return
+    if job_file.code.is_file():  # Azure's client takes the one file
+        shutil.copy2(job_file.code, folder / "code" / job_file.code.name)
+    else:
+        listed = upload_files(job_file.code, leave_out=home, most=None)
+        if listed.more:
+            raise Invalid(
+                f"The code folder {job_file.code} holds too much to be copied: its list did not end.",
+                "Name a smaller folder, or leave folders out in .amlignore.",
+            )
+        for file in listed.files:
             target = folder / "code" / file
             target.parent.mkdir(parents=True, exist_ok=True)
             shutil.copy2(job_file.code / file, target)
@@ -259,4 +290,6 @@ def _start_supervisor(store: Store, folder: Path) -> int:
 
 
 def _taken(name: str) -> Conflict:
-    return Conflict(f"There is a job {name!r} already.", "Give another name, or none to have one made.")
+    return Conflict(
+        f"There is a job {name!r} already.", f"Give another name, as {next_name(name)}, or none to have one made."
+    )

@@ -99,6 +99,9 @@ class LocalWorkspace(Workspace):
     async def submit(self, job_file: JobFile, name: str | None = None) -> Job:
         return await asyncio.to_thread(self._jobs.submit, job_file, name)
 
+    async def job_file(self, name: str) -> JobFile:
+        return await asyncio.to_thread(self._jobs.job_file, name)
+
     async def cancel(self, name: str) -> Job:
         return await asyncio.to_thread(self._jobs.cancel, name)
 

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 
 from footplate.workspace import Job, LogFile, NotFound, Workspace
 
-POLL_SECONDS = 0.25
 _CHUNK = 1 << 18
 
 
@@ -28,7 +27,7 @@ async def wait(workspace: Workspace, name: str, seen: Callable[[Job], None] | No
             seen(job)
         if not job.active:
             return job
-        await asyncio.sleep(POLL_SECONDS)
+        await asyncio.sleep(workspace.poll_seconds)
 
 
 async def log_file(workspace: Workspace, name: str, path: str | None) -> LogFile | None:
@@ -78,9 +77,9 @@ async def copy_log(
                 file = None
             chosen = file.path if file else None
         if chosen is not None:
-            while chunk := (await workspace.read_log(name, chosen, offset, _CHUNK)).data:
-                write(chunk)
-                offset += len(chunk)
+            while (chunk := await workspace.read_log(name, chosen, offset, _CHUNK)).data:
+                write(chunk.data)
+                offset = chunk.offset + len(chunk.data)  # of a file that was replaced it starts anew
         if not going_on:
             return Copied(job, chosen)
-        await asyncio.sleep(POLL_SECONDS)
+        await asyncio.sleep(workspace.poll_seconds)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine
+from functools import partial
+from time import monotonic
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, cast
 
 from textual import work
@@ -14,12 +16,23 @@ from footplate import paths
 from footplate.actions import actions
 from footplate.faults import record, unforeseen
 from footplate.widgets.chrome import KeyLine, TopLine
-from footplate.workspace import Workspace, WorkspaceError
+from footplate.workspace import NotSignedIn, Throttled, Workspace, WorkspaceError
 
 if TYPE_CHECKING:
     from footplate.app import FootplateApp
 
 T = TypeVar("T")
+_SIGN_IN_SECONDS = 15.0
+"""After a look that failed for want of a sign-in, the next: each may start other programs."""
+_EARLY_SECONDS = 0.2
+"""A timer's tick that comes so much too early counts as due."""
+
+
+def pause_after(error: WorkspaceError) -> float:
+    """Seconds in which nobody should ask again."""
+    if isinstance(error, Throttled):
+        return error.retry_after
+    return _SIGN_IN_SECONDS if isinstance(error, NotSignedIn) else 0.0
 
 
 def bindings(where: str) -> list[BindingType]:
@@ -40,6 +53,7 @@ class ConsoleScreen(Screen[None]):
         super().__init__()
         self._looking = False
         self._last_fault = ""
+        self._next_look = 0.0
 
     @property
     def console(self) -> FootplateApp:
@@ -55,15 +69,15 @@ class ConsoleScreen(Screen[None]):
         """The first line, with the workspace and this screen as crumbs."""
         line = TopLine()
         line.crumbs = (self.console.workspace_name, *self.crumbs())
-        line.place = self.console.place
-        line.status = self.console.summary
-        line.watch(self.console, "summary", lambda text: setattr(line, "status", text))
+        for ours, its in (("place", "place"), ("summary", "status"), ("access", "access")):
+            line.watch(self.console, ours, partial(setattr, line, its))
         return line
 
     def keys(self) -> KeyLine:
         """The last line."""
         shown = [a for a in actions(self.where) if not (a.changes and self.console.read_only)]
-        return KeyLine(shown, "f1" if self.where == "launch" else "?")  # in a form ? is a character
+        refused = frozenset(a.id for a in shown if a.needs in self.workspace.capabilities)
+        return KeyLine(shown, "f1" if self.where == "launch" else "?", refused)  # in a form ? is a character
 
     def crumbs(self) -> tuple[str, ...]:
         """Where this screen is, below the workspace."""
@@ -81,10 +95,16 @@ class ConsoleScreen(Screen[None]):
     def say_fault(self, sentence: str) -> None:
         """Show, in the screen's own line, why `look` could not; what was shown before stays."""
 
+    def tick(self) -> None:
+        """Look where it is time to: a workspace may want to be asked less often than this screen's timer goes."""
+        if monotonic() > self._next_look - _EARLY_SECONDS:
+            self.poll()
+
     def poll(self) -> None:
         """Look, unless a look is under way or another screen is in sight: a slow workspace is asked again when it answered."""
         if self.is_current and not self._looking:
             self._looking = True
+            self._next_look = monotonic() + self.console.poll_seconds
             self._look_once()
 
     @work(group="look")
@@ -93,7 +113,10 @@ class ConsoleScreen(Screen[None]):
             await self.look()
             self._last_fault = ""
         except WorkspaceError as error:
+            self._next_look = max(self._next_look, monotonic() + pause_after(error))
             self.say_fault(str(error))
+            if isinstance(error, NotSignedIn):
+                self.console.offer_sign_in(error)
         except NoMatches:
             if self.query(KeyLine):  # else the screen is being taken down, and nobody misses what it would have shown
                 raise

@@ -7,6 +7,7 @@ from typing import ClassVar
 
 from textual.content import Content
 
+from footplate import words
 from footplate.screens.base import bindings
 from footplate.screens.listing import ListScreen
 from footplate.widgets.virtual_table import Cell, Column, Row
@@ -47,7 +48,7 @@ class ClustersScreen(ListScreen):
                     c.size,
                     str(c.max_nodes) if c.min_nodes == c.max_nodes else f"{c.min_nodes}–{c.max_nodes}",
                     str(c.busy_nodes),
-                    Cell(str(c.queued_jobs), "warn" if c.queued_jobs else "plain"),
+                    Cell(words.count(c.queued_jobs), "warn" if c.queued_jobs else "plain"),
                     c.tier,
                 ),
             )
@@ -60,6 +61,10 @@ class ClustersScreen(ListScreen):
         if cluster.error:
             return Content.styled(cluster.error, "$text-error")
         gpus = f" and {cluster.gpus_per_node} GPUs" if cluster.gpus_per_node else ", no GPU"
+        if not cluster.cores_per_node:  # attached, or of a size that the region does not list
+            return Content.assemble(
+                (f"{cluster.name}  ", "bold"), (f"{cluster.type} {cluster.size}".strip(), "$text-muted")
+            )
         free = cluster.max_nodes - cluster.busy_nodes
         return Content.assemble(
             (f"{cluster.name}  ", "bold"),

@@ -30,6 +30,7 @@ _FRAME = """
 class ConfirmDialog(ModalScreen[bool]):
     """A question that starts on its harmless answer; with `typed`, the act needs that text typed first."""
 
+    AUTO_FOCUS = "#typed, #cancel"
     DEFAULT_CSS = _FRAME.format(name="ConfirmDialog")
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "answer(False)", "Cancel"),
@@ -52,10 +53,6 @@ class ConfirmDialog(ModalScreen[bool]):
             with Horizontal():
                 yield Button(self._harmless, id="cancel", compact=True)
                 yield Button(self._act, id="act", variant="error", disabled=bool(self._typed), compact=True)
-
-    def on_mount(self) -> None:
-        """Start on Cancel, or on the field."""
-        self.query_one("#typed" if self._typed else "#cancel").focus()
 
     @on(Input.Changed)
     def _typing(self, event: Input.Changed) -> None:
@@ -87,6 +84,7 @@ class Field:
 class FieldsDialog(ModalScreen[dict[str, str] | None]):
     """Ask for a few values; None when it was left."""
 
+    AUTO_FOCUS = "Input"
     DEFAULT_CSS = _FRAME.format(name="FieldsDialog")
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "leave", "Cancel")]
 
@@ -106,10 +104,6 @@ class FieldsDialog(ModalScreen[dict[str, str] | None]):
             with Horizontal():
                 yield Button("Cancel", id="cancel", compact=True)
                 yield Button(self._act, id="act", variant="primary", compact=True)
-
-    def on_mount(self) -> None:
-        """Start on the first field."""
-        self.query(Input).first().focus()
 
     @on(Input.Submitted)
     def _submitted(self, event: Input.Submitted) -> None:
@@ -139,6 +133,7 @@ class FieldsDialog(ModalScreen[dict[str, str] | None]):
 class TextDialog(ModalScreen[None]):
     """A text to read: a log's end, a raw answer, the help. Every character of it is data."""
 
+    AUTO_FOCUS = "VerticalScroll"  # keys scroll the text
     DEFAULT_CSS = """
     TextDialog { align: center middle; background: $background 60%; }
     TextDialog > Vertical { width: 90%; height: 90%; background: $surface; padding: 1 2; }
@@ -167,10 +162,6 @@ class TextDialog(ModalScreen[None]):
             with VerticalScroll():
                 yield Static(self._text, id="text", markup=False)
             yield Static(Content("esc back   j k scroll"), classes="foot")
-
-    def on_mount(self) -> None:
-        """Keys scroll the text."""
-        self.query_one(VerticalScroll).focus()
 
     def action_scroll(self, lines: int) -> None:
         """Scroll by lines."""

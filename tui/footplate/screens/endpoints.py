@@ -53,9 +53,9 @@ class EndpointsScreen(ListScreen):
         failed = any(d.state == "Failed" for d in e.deployments)
         coming = any(d.state in ("Creating", "Updating") for d in e.deployments)
         state = "Failed" if failed else "Creating" if coming and e.state == "Succeeded" else e.state
-        traffic = "  ".join(
-            f"{name} {'█' * round(weight / 12.5)} {weight} %" for name, weight in e.traffic.items() if weight
-        )
+        live = [(name, weight) for name, weight in e.traffic.items() if weight]
+        bars = [f"{'█' * round(weight / 12.5)} " if len(live) == 1 else "" for _, weight in live]  # two have no room
+        traffic = "  ".join(f"{name} {bar}{weight} %" for (name, weight), bar in zip(live, bars, strict=True))
         return Row(
             e.name,
             (

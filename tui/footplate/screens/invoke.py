@@ -82,7 +82,7 @@ class InvokeScreen(ConsoleScreen):
         path.cursor_blink = False
         self.query_one("#original", Picture).can_focus = True
         self.query_one("#original", Picture).focus()
-        self.set_interval(2.0, self.poll)
+        self.set_interval(2.0, self.tick)
         self.poll()
 
     def on_screen_resume(self) -> None:
@@ -221,12 +221,12 @@ class InvokeScreen(ConsoleScreen):
     @work(exclusive=True, group="pick")
     async def action_pick(self) -> None:
         """Pick a picture from a list of files."""
-        from footplate.screens.picker import PictureOpen
+        from footplate.screens.picker import PathPicker
 
-        start = self._picture.parent if self._picture else await self._sample_folder() or Path.cwd()
-        chosen = await self.app.push_screen_wait(PictureOpen(start))
+        start = self._picture or await self._sample_folder()
+        chosen = await self.app.push_screen_wait(PathPicker(start, "Pick a picture", suffixes=pictures.SUFFIXES))
         if chosen is not None:
-            self.choose(Path(chosen))
+            self.choose(chosen)
 
     def action_next_picture(self) -> None:
         """The next picture of the same folder."""

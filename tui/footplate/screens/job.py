@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
+from typing import TYPE_CHECKING
 
-from textual import on
+from textual import on, work
 from textual.app import ComposeResult
 from textual.containers import Horizontal, Vertical, VerticalScroll
 from textual.content import Content
@@ -14,16 +16,27 @@ from textual.widgets import ContentSwitcher, Input, Static
 from footplate import words
 from footplate.logs.sanitise import clean
 from footplate.operations import follow
-from footplate.screens.base import ConsoleScreen, bindings
+from footplate.screens.base import ConsoleScreen, bindings, pause_after
 from footplate.screens.jobs import status_cell
 from footplate.widgets.chart import Chart, Series
 from footplate.widgets.chrome import KeyLine
 from footplate.widgets.log_view import LogView
-from footplate.widgets.virtual_table import Column, Row, VirtualTable
-from footplate.workspace import Job, LogFile, MetricPoint
+from footplate.widgets.virtual_table import Cell, Column, Row, VirtualTable
+from footplate.workspace import Job, LogFile, MetricPoint, NotSignedIn, Throttled, Unreachable, WorkspaceError
 
-TABS = ("overview", "logs", "metrics")
+if TYPE_CHECKING:
+    from footplate.operations.spool import Spool
+
+PARENTS = {"sweep": "trials", "pipeline": "steps", "automl": "trials"}
+"""Kinds of jobs that have children, and what these are called."""
 _FILES_FROM_WIDTH = 110
+_CHILD_COLUMNS = (
+    Column("name", "NAME", None, minimum=20, priority=100),
+    Column("status", "STATUS", 14, priority=99),
+    Column("took", "TOOK", 6, "right", priority=80),
+    Column("values", "VALUES", None, minimum=24, priority=90),
+    Column("note", "NOTE", None, minimum=16, priority=40),
+)
 _STYLES = {"ok": "$text-success", "error": "$text-error", "warn": "$text-warning", "accent": "$text-accent"}
 
 
@@ -61,6 +74,9 @@ class JobScreen(ConsoleScreen):
         self._file: LogFile | None = None
         self._chosen = False  # until the first user log is there, or the operator chose a file
         self._metrics: Mapping[str, Sequence[MetricPoint]] = {}
+        self._children: Mapping[str, Job] = {}
+        self._spool: Spool | None = None  # of a log that lies elsewhere
+        self._log_fault = ""
 
     def crumbs(self) -> tuple[str, ...]:
         """`jobs ▸ name`."""
@@ -90,6 +106,9 @@ class JobScreen(ConsoleScreen):
             with Vertical(id="metrics"):
                 yield Static("No metrics yet.", id="no-metrics", markup=False)
                 yield Vertical(id="charts")
+            children = VirtualTable(_CHILD_COLUMNS, id="children")
+            children.empty = "Loading …"
+            yield children
         yield Static("", id="strip", markup=False)
         yield self.keys()
 
@@ -102,7 +121,13 @@ class JobScreen(ConsoleScreen):
             self.watch(log, reactive, self._show_log_state, init=False)
         self.show_tab(self.tab)
         self.poll()
-        self.set_interval(1.0, self.poll)
+        self.set_interval(1.0, self.tick)
+
+    def on_screen_resume(self) -> None:
+        """Look again at once."""
+        if self.is_mounted:
+            self.poll()
+            self._copy_on()
 
     def on_resize(self) -> None:
         """The list of files needs room beside the log."""
@@ -117,6 +142,7 @@ class JobScreen(ConsoleScreen):
         job = await self.workspace.job(self.job_name)
         files = await self.workspace.log_files(self.job_name)
         metrics = await self.workspace.metrics(self.job_name)
+        children = await self.workspace.children(self.job_name) if job.type in PARENTS else ()
         if not self.is_attached:
             return
         self.job = job
@@ -125,6 +151,7 @@ class JobScreen(ConsoleScreen):
             self._metrics = metrics
             await self._show_metrics()
         self._show_files(files)
+        self._show_children(children)
         self._show_job(job)
 
     def say_fault(self, sentence: str) -> None:
@@ -145,7 +172,15 @@ class JobScreen(ConsoleScreen):
             )
         )
         self.query_one("#details", Static).update(_details(job))
-        self.query_one(KeyLine).turn_off(frozenset({"register"} if job.active else {"cancel"}))
+        off = {"register" if job.active else "cancel", *(() if job.type in PARENTS else ("children",))}
+        self.query_one(KeyLine).turn_off(frozenset(off))
+
+    def _show_children(self, children: Sequence[Job]) -> None:
+        self._children = {child.name: child for child in children}
+        table, now = self.query_one("#children", VirtualTable), datetime.now(UTC)
+        table.empty = "None yet."
+        table.set_rows([_child_row(child, now) for child in children])
+        self._show_tabs()
 
     # Logs
 
@@ -161,16 +196,57 @@ class JobScreen(ConsoleScreen):
         if first is not None and not self._chosen:
             self._chosen = True
             self._open_file(first)
+        elif self._file is None and files and files[0].local_path is None:
+            self._open_file(files[0])  # on Azure the image may be built first, in a log of its own
         elif self._file is not None:
             self._file = next((f for f in files if f.path == self._file.path), self._file)
         self._show_log_state()
 
     def _open_file(self, file: LogFile) -> None:
-        self._file = file
+        self._file, self._spool, self._log_fault = file, None, ""
         if file.local_path is not None:
             self.query_one(LogView).open(file.local_path)
+        else:
+            self.query_one(LogView).close()
+            self._copy_on()
         self.query_one("#files", VirtualTable).move_to(file.path)
         self._show_log_state()
+
+    def _copy_on(self) -> None:
+        """Go on copying a log that lies elsewhere, where it is looked at."""
+        if self._file is not None and self._file.local_path is None and self.tab == "logs":
+            self._copy_log(self._file.path)
+
+    @work(exclusive=True, group="log")
+    async def _copy_log(self, path: str) -> None:
+        """Copy a log into a file that the view reads, as long as it is in sight and may still grow."""
+        going_on = True
+        while going_on and self.is_current and self.tab == "logs":
+            going_on = self.job is None or self.job.active  # before the read: what an ended job wrote is all there
+            pause, fault = self.console.poll_seconds, ""
+            try:
+                await self._copy_what_is_there(path)
+            except WorkspaceError as error:
+                fault, pause = str(error), max(pause, pause_after(error))
+                going_on = going_on or isinstance(error, NotSignedIn | Throttled | Unreachable)
+                if isinstance(error, NotSignedIn):
+                    self.console.offer_sign_in(error)
+            except OSError as error:
+                fault, going_on = f"The log cannot be copied to this machine: {error.strerror or error}.", False
+            self._log_fault = fault
+            self._show_log_state()
+            if going_on:
+                await asyncio.sleep(pause)
+
+    async def _copy_what_is_there(self, path: str) -> None:
+        """Copy to the log's present end, or until nobody looks any more."""
+        spool = await self.console.spools.of(self.job_name, path)
+        log = self.query_one(LogView)
+        if self._spool is not spool:
+            self._spool = spool
+            log.open(spool.file)
+        while await spool.step() and self.is_current and self.tab == "logs":
+            pass
 
     def _show_log_state(self) -> None:
         log = self.query_one(LogView)
@@ -180,7 +256,10 @@ class JobScreen(ConsoleScreen):
                 Content(f"{waiting}. {clean(self.job.note if self.job else '')}")
             )
             return
-        known = self._file.size
+        if self._log_fault:
+            self.query_one("#log-state", Static).update(Content.styled(clean(self._log_fault), "$text-error"))
+            return
+        known = self._file.size if self._spool is None else self._spool.total
         parts = [
             clean(self._file.path),
             f"{words.size(log.size_bytes)} of {words.size(max(known or 0, log.size_bytes))}",
@@ -261,12 +340,20 @@ class JobScreen(ConsoleScreen):
         """Show overview, logs or metrics."""
         self.tab = tab
         self.query_one(ContentSwitcher).current = tab
+        self._copy_on()
+        self._show_tabs()
+        into = {"overview": "#overview", "logs": "#log", "children": "#children"}
+        self.query_one(into.get(tab, "#metrics")).focus()
+
+    def _show_tabs(self) -> None:
+        tabs = {"overview": "overview", "logs": "logs", "metrics": "metrics"}
+        if self.job is not None and self.job.type in PARENTS:
+            tabs["children"] = f"{PARENTS[self.job.type]} {len(self._children)}"
         self.query_one("#tabs", Static).update(
-            Content("   ").join([Content.styled(f" {t} ", "reverse bold" if t == tab else "") for t in TABS])
+            Content("   ").join(
+                [Content.styled(f" {title} ", "reverse bold" if t == self.tab else "") for t, title in tabs.items()]
+            )
         )
-        {"overview": self.query_one("#overview"), "logs": self.query_one(LogView)}.get(
-            tab, self.query_one("#metrics")
-        ).focus()
 
     def action_overview(self) -> None:
         """All that is known of the job."""
@@ -279,6 +366,29 @@ class JobScreen(ConsoleScreen):
     def action_metrics(self) -> None:
         """The charts."""
         self.show_tab("metrics")
+
+    def action_children(self) -> None:
+        """The trials of a sweep, the steps of a pipeline."""
+        if self.job is not None and self.job.type in PARENTS:
+            self.show_tab("children")
+        elif self.job is not None:
+            self.console.notify(f"{self.job.name} is a {self.job.type} job, which has none.", markup=False, timeout=4)
+
+    @on(VirtualTable.Selected, "#children")
+    def _into_child(self) -> None:
+        child = self._children.get(self.query_one("#children", VirtualTable).cursor_key or "")
+        if child is not None:
+            tab = "logs" if child.active else "overview"
+            self.app.push_screen(JobScreen(child.name, tab, self.app.current_mode))
+
+    @work(exclusive=True, group="clone")
+    async def action_clone(self) -> None:
+        """Open the form on this job's file, to launch it again."""
+        from footplate.screens.clone import open_clone  # reads YAML, which a list need not wait for
+
+        if self.console.cannot("job_file"):
+            return
+        await open_clone(self, self.job_name)
 
     def action_cancel(self) -> None:
         """Cancel this job, after asking."""
@@ -330,6 +440,23 @@ def _details(job: Job) -> Content:
     lines += [Content(""), Content.styled("command", "$text-muted")]
     lines += [Content(f"  {clean(line)}") for line in job.command.strip().splitlines()]
     return Content("\n").join(lines)
+
+
+def _child_row(child: Job, now: datetime) -> Row:
+    values = "  ".join(f"{name} {_short(value)}" for name, value in child.inputs.items())
+    note = Cell(child.error, "error") if child.error else Cell(child.note, "muted")
+    # A trial's name is its sweep's with a number, a step's is made up.
+    known = not child.display_name or child.name.startswith(f"{child.parent}_")
+    name = child.name if known else f"{child.display_name}  {child.name}"
+    return Row(child.name, (name, status_cell(child.status), words.span(child.seconds(now)), values, note))
+
+
+def _short(value: object) -> str:
+    """A value of a search space in few digits, text as it is."""
+    try:
+        return words.number(float(str(value)))
+    except ValueError:
+        return str(value)
 
 
 def _file_label(path: str) -> str:

@@ -8,6 +8,7 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from typing import ClassVar
 
+from textual import work
 from textual.content import Content
 from textual.worker import WorkerCancelled
 
@@ -32,7 +33,7 @@ _STATUS_STYLES: dict[str, CellStyle] = {
     "Starting": "warn",
 }
 _LETTERS = {"Canceled": "X", "CancelRequested": "X"}  # Completed has the C
-_FULL_LOOK_SECONDS = 30
+_FULL_LOOK_SECONDS, _LONG_LOOK_SECONDS = 30, 600
 
 
 def status_cell(status: str) -> Cell:
@@ -72,9 +73,13 @@ class JobsScreen(ListScreen):
         self._whole: datetime | None = None
 
     async def fetch(self) -> Sequence[Row]:
-        """The newest page each second; all pages at first and every half minute, shown as they come."""
-        now = datetime.now(UTC)
-        whole = self._whole is None or (now - self._whole).total_seconds() > _FULL_LOOK_SECONDS
+        """The newest page each second; all pages at first and now and then, shown as they come.
+
+        Where the workspace asks for the newest jobs only, the older pages are asked for seldom.
+        """
+        now, limit = datetime.now(UTC), self.workspace.newest_jobs
+        seldom = _FULL_LOOK_SECONDS if limit is None else _LONG_LOOK_SECONDS
+        whole = self._whole is None or (now - self._whole).total_seconds() > seldom
         seen: dict[str, Job] = {}
         async for page in self.workspace.jobs(JobFilter()):
             seen.update((job.name, job) for job in page)
@@ -83,6 +88,9 @@ class JobsScreen(ListScreen):
             if not self._loaded:
                 self._jobs = dict(seen)
                 await self._draw_first(self._build(now))
+            if limit is not None and len(seen) >= limit:
+                self.scope = " newest"
+                break
         if whole:
             self._whole = now
             self._jobs = seen
@@ -143,7 +151,7 @@ class JobsScreen(ListScreen):
         """A job that has ended cannot be cancelled; one that goes on has no model yet."""
         job = self._jobs.get(key) if key else None
         if job is None:
-            return frozenset({"open", "logs", "metrics", "cancel", "register"})
+            return frozenset({"open", "logs", "metrics", "clone", "cancel", "register"})
         return frozenset({"register"} if job.active else {"cancel"})
 
     # Keys
@@ -154,9 +162,10 @@ class JobsScreen(ListScreen):
         return self._jobs.get(key) if key else None
 
     def action_open(self) -> None:
-        """Open the job: the log of one that goes on, the overview of one that ended."""
+        """Open the job: the children of one that has them, the log of one that goes on, the overview of one that ended."""
         if job := self.current():
-            self.console.open_job(job.name, "logs" if job.active else "overview")
+            own = "logs" if job.active else "overview"
+            self.console.open_job(job.name, "children" if job.type in ("sweep", "pipeline", "automl") else own)
 
     def action_logs(self) -> None:
         """Open the job at its log."""
@@ -167,6 +176,16 @@ class JobsScreen(ListScreen):
         """Open the job at its metrics."""
         if job := self.current():
             self.console.open_job(job.name, "metrics")
+
+    @work(exclusive=True, group="clone")
+    async def action_clone(self) -> None:
+        """Open the form on the job's file, to launch it again."""
+        from footplate.screens.clone import open_clone  # reads YAML, which a list need not wait for
+
+        if self.console.cannot("job_file"):
+            return
+        if job := self.current():
+            await open_clone(self, job.name)
 
     def action_cancel(self) -> None:
         """Cancel the marked jobs, or the one under the cursor, after asking."""

@@ -33,7 +33,9 @@ class ListScreen(ConsoleScreen):
     ListScreen #filter { height: 1; border: none; padding: 0 1; display: none; background: $surface; }
     ListScreen #filter.shown { display: block; }
     ListScreen VirtualTable { padding: 0 0; }
-    ListScreen #explain { height: 2; padding: 0 2; border-top: solid $panel-lighten-2; }
+    ListScreen #explain {
+        height: 2; padding: 0 2; border-top: solid $panel-lighten-2; text-wrap: nowrap; text-overflow: ellipsis;
+    }
     """
 
     def __init__(self) -> None:
@@ -42,6 +44,8 @@ class ListScreen(ConsoleScreen):
         self.only_faults = False
         self._all: Sequence[Row] = ()
         self._loaded = False
+        self.scope = ""
+        """What stands behind the number of rows, where they are not all there are."""
         self.cursor_to: str | None = None
         """The key of a row to go to as soon as it is there."""
 
@@ -59,7 +63,7 @@ class ListScreen(ConsoleScreen):
         """Load at once, then again every second while this screen is the one in sight."""
         self.query_one("#filter", Input).cursor_blink = False
         self.table.focus()
-        self.set_interval(self.every_seconds, self.poll)
+        self.set_interval(self.every_seconds, self.tick)
         self.poll()
 
     def on_screen_resume(self) -> None:
@@ -110,7 +114,9 @@ class ListScreen(ConsoleScreen):
         if not self.query("#table"):
             return  # left meanwhile
         table = self.table
-        table.empty = f"None of {len(rows):,} rows passes the filter. esc shows all." if rows else self.empty
+        table.empty = (
+            f"None of {len(rows):,}{self.scope} rows passes the filter. esc shows all." if rows else self.empty
+        )
         table.set_rows(kept)
         if self.cursor_to is not None and table.move_to(self.cursor_to):
             self.cursor_to = None
@@ -124,7 +130,7 @@ class ListScreen(ConsoleScreen):
         shown = self.explain(key) if key is not None else Content("")
         kept, total = len(self.table.rows), len(self._all)
         if kept != total:
-            shown = Content.assemble((f"{kept:,} of {total:,}  ", "bold $accent"), shown)
+            shown = Content.assemble((f"{kept:,} of {total:,}{self.scope}  ", "bold $accent"), shown)
         if error := Filter.parse(self.expression).error:
             shown = Content.styled(clean(error), "$text-warning")
         self.query_one("#explain", Static).update(shown)
@@ -138,6 +144,7 @@ class ListScreen(ConsoleScreen):
 
     def action_refresh(self) -> None:
         """Look again now."""
+        self.console.reconsider_sign_in()
         self.poll()
 
     def action_faults(self) -> None:

@@ -24,6 +24,8 @@ class TopLine(Widget):
     crumbs: reactive[tuple[str, ...]] = reactive(())
     status: reactive[str] = reactive("")
     place: reactive[str] = reactive("")
+    access: reactive[tuple[str, ...]] = reactive(())
+    """How the workspace is reached; the last part of it, else none, where there is no room to spare."""
 
     def on_mount(self) -> None:
         """The clock shows minutes; looking every ten seconds is enough."""
@@ -38,10 +40,15 @@ class TopLine(Widget):
             *_join([(clean(crumb), "bold" if last else "") for crumb, last in self._crumbs()]),
         )
         clock = f"{datetime.now():%H:%M}"
-        ends = [(self.place, "bold $warning" if self.place == "LOCAL" else "bold $accent"), (clock, "$text-muted")]
+        place_style = "bold $warning" if self.place == "LOCAL" else "bold $accent"
+        ends = [(clean(self.place), place_style), (clock, "$text-muted")]
         end = Content("   ").join([Content.styled(text, style) for text, style in ends if text])
         room = width - left.cell_length - end.cell_length - 4
         status = clean(self.status)
+        for access in (self.access, self.access[-1:]):
+            if access and cell_len(both := f"{clean(' · '.join(access))}   {status}".rstrip()) <= room:
+                status = both
+                break
         if cell_len(status) > room:
             status = f"{status[: max(0, room - 1)]}…" if room > 20 else ""
         gap = max(1, width - left.cell_length - cell_len(status) - end.cell_length - 3)
@@ -52,16 +59,20 @@ class TopLine(Widget):
 
 
 class KeyLine(Widget):
-    """The keys that apply here; the rightmost give way where there is no room, help never does."""
+    """The keys that apply here; the rightmost give way where there is no room, help never does.
+
+    `refused` are actions that this workspace cannot do: greyed, and pressed they say why.
+    """
 
     DEFAULT_CSS = """
     KeyLine { height: 1; width: 1fr; background: $panel; color: $text-muted; padding: 0 1; dock: bottom; }
     """
 
-    def __init__(self, actions: Sequence[Action], help_key: str = "?") -> None:
+    def __init__(self, actions: Sequence[Action], help_key: str = "?", refused: frozenset[str] = frozenset()) -> None:
         super().__init__()
         self._actions = list(actions)
         self._help_key = help_key
+        self._refused = refused
         self._off: frozenset[str] = frozenset()
 
     def turn_off(self, ids: frozenset[str]) -> None:
@@ -80,7 +91,8 @@ class KeyLine(Widget):
         for action in self._actions:
             if not action.brief or action.id in self._off:
                 continue
-            part = Content.assemble((action.key_label, "bold $accent"), f" {action.brief}  ")
+            key_style, style = ("$text-muted dim",) * 2 if action.id in self._refused else ("bold $accent", "")
+            part = Content.assemble((action.key_label, key_style), (f" {action.brief}  ", style))
             if part.cell_length > room:
                 break
             room -= part.cell_length

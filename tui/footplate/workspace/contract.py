@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from footplate.workspace.errors import Invalid
 
 if TYPE_CHECKING:
     from footplate.jobfile import JobFile
@@ -14,6 +16,7 @@ if TYPE_CHECKING:
         Cluster,
         DataAsset,
         Deployment,
+        DeviceCode,
         Endpoint,
         Job,
         JobFilter,
@@ -29,7 +32,7 @@ if TYPE_CHECKING:
 class Workspace(ABC):
     """One workspace. All methods are async, take and return frozen data, and raise `WorkspaceError` and its children.
 
-    `capabilities` maps an act that this workspace cannot do to the reason, which the console shows beside the greyed act.
+    `capabilities` maps a method that this workspace cannot do to the reason, which the console gives for the greyed act.
     """
 
     name: str
@@ -40,6 +43,40 @@ class Workspace(ABC):
     def read_only(self) -> bool:
         """Whether every change is refused with NotAllowed, by the settings or by `--read-only`."""
         return False
+
+    # how it is reached, which on this machine needs neither sign-in nor thrift
+
+    @property
+    def poll_seconds(self) -> float:
+        """Seconds between two looks at the same thing."""
+        return 0.25
+
+    @property
+    def newest_jobs(self) -> int | None:
+        """How many jobs a list asks for, the newest; None for all."""
+        return None
+
+    @property
+    def place(self) -> str:
+        """Where it is, as the header says it."""
+        return self.kind.upper()
+
+    @property
+    def signed_in_by(self) -> str:
+        """Which sign-in gives the tokens, once one did; empty where none is needed."""
+        return ""
+
+    @property
+    def reads_left(self) -> int | None:
+        """Requests that may still be sent before the service holds them back, where it says so."""
+        return None
+
+    async def sign_in(self, show: Callable[[DeviceCode], None]) -> None:
+        """Sign in by a code that is typed into a browser: `show` gets it, in a thread; returns when it was typed in.
+
+        When it is cancelled, the code leads to nothing any more. Raises NotSignedIn.
+        """
+        raise Invalid(f"Workspace {self.name!r} needs no sign-in.")
 
     @abstractmethod
     async def close(self) -> None:
@@ -61,9 +98,21 @@ class Workspace(ABC):
     async def job(self, name: str) -> Job:
         """One job. Raises NotFound."""
 
+    async def children(self, name: str) -> Sequence[Job]:
+        """The trials of a sweep or the steps of a pipeline. Raises NotFound."""
+        await self.job(name)
+        return ()
+
     @abstractmethod
     async def submit(self, job_file: JobFile, name: str | None = None) -> Job:
         """Start a job from a job file. Raises Invalid before anything is written, QuotaExceeded, Conflict on the name."""
+
+    @abstractmethod
+    async def job_file(self, name: str) -> JobFile:
+        """The file that a job was submitted with, whose relative paths mean what they meant then.
+
+        Where its code folder is gone, `code` leads to the copy that the workspace kept. Raises NotFound.
+        """
 
     @abstractmethod
     async def cancel(self, name: str) -> Job:

@@ -28,8 +28,17 @@ def _finite(value: float) -> bool:
 
 
 @dataclass(frozen=True)
+class DeviceCode:
+    """What the operator types where, to sign in."""
+
+    address: str
+    code: str
+    expires: datetime
+
+
+@dataclass(frozen=True)
 class Cluster:
-    """Compute that runs jobs. `busy_nodes` counts nodes that hold a job; `queued_jobs` wait for nodes."""
+    """Compute that runs jobs. `busy_nodes` counts nodes that hold a job; `queued_jobs` wait for nodes, where that is told."""
 
     name: str
     type: str
@@ -41,7 +50,7 @@ class Cluster:
     cores_per_node: int
     gpus_per_node: int
     idle_seconds: int
-    queued_jobs: int = 0
+    queued_jobs: int | None = None
     tier: str = "Dedicated"
     error: str = ""
 
@@ -179,12 +188,12 @@ class MetricPoint:
 
 @dataclass(frozen=True)
 class Output:
-    """One output of a job: its name (`default` is the run's `outputs` folder) and what is in it."""
+    """One output of a job: its name (`default` is the run's `outputs` folder) and what is in it, where that can be told."""
 
     name: str
     type: str
-    files: int
-    size: int
+    files: int | None
+    size: int | None
 
 
 @dataclass(frozen=True)
@@ -200,7 +209,7 @@ class DataAsset:
 
 @dataclass(frozen=True)
 class Model:
-    """A registered model; `size` is in bytes.
+    """A registered model; `size` is in bytes, None where it is not told.
 
     `metadata` is its `model.json`, where it has one: a JSON object of any shape. The properties read from it what has the shape
     that footplate's trainer writes, and nothing else.
@@ -214,7 +223,7 @@ class Model:
     description: str = ""
     tags: Mapping[str, str] = field(default_factory=dict)
     metadata: Mapping[str, Any] = field(default_factory=dict)
-    size: int = 0
+    size: int | None = None
 
     @property
     def reference(self) -> str:

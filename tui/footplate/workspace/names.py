@@ -1,4 +1,4 @@
-"""The names that Azure ML takes for endpoints and deployments."""
+"""Names: which Azure ML takes for endpoints and deployments, and what comes after a job's name that is taken."""
 
 from __future__ import annotations
 
@@ -16,3 +16,15 @@ def check_name(what: str, name: str) -> None:
             f"{name!r} cannot be the name of {'an' if what == 'endpoint' else 'a'} {what}.",
             "Use 3 to 32 characters: a letter first, then letters, digits and single dashes, with no dash at the end.",
         )
+
+
+_COUNTER = re.compile(r"^(.*?)(?:[-_](\d{1,6}))?$", re.DOTALL)
+_LONGEST_STEM = 247
+"""A job's name has 255 characters at most."""
+
+
+def next_name(taken: str) -> str:
+    """The name after one that is taken: `my-run` gives `my-run-2`, `my-run-2` gives `my-run-3`."""
+    found = _COUNTER.match(taken)
+    stem, number = (found[1], int(found[2] or 1)) if found else (taken, 1)
+    return f"{stem[:_LONGEST_STEM]}-{number + 1}"

@@ -10,7 +10,10 @@ from footplate.workspace.contract import Workspace
 from footplate.workspace.errors import Invalid
 from footplate.workspace.read_only import read_only
 
-_KINDS = {"local": "footplate.local.workspace:LocalWorkspace"}
+_KINDS = {
+    "local": "footplate.local.workspace:LocalWorkspace",
+    "azure": "footplate.azure.workspace:AzureWorkspace",
+}
 
 
 def open_workspace(name: str | None = None, settings: settings_module.Settings | None = None) -> Workspace:

@@ -7,15 +7,20 @@ from typing import Any, cast
 from footplate.workspace.contract import Workspace
 from footplate.workspace.errors import NotAllowed
 
-FACTS = frozenset({"name", "kind", "capabilities"})
+FACTS = frozenset(
+    {"name", "kind", "capabilities", "poll_seconds", "newest_jobs", "place", "signed_in_by", "reads_left"}
+)
 """What a workspace says of itself."""
 
 READS = frozenset(
     {
         "close",
+        "sign_in",
         "clusters",
         "jobs",
         "job",
+        "job_file",
+        "children",
         "log_files",
         "read_log",
         "metrics",

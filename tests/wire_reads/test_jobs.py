@@ -1,0 +1,320 @@
+"""Jobs of Azure ML as footplate reads them over a socket: lists, one job, trials, cancel, archive."""
+
+from __future__ import annotations
+
+import gzip
+import re
+
+import pytest
+from tests.wire import faults
+
+from footplate import settings
+from footplate.workspace import (
+    Conflict,
+    Invalid,
+    JobFilter,
+    NotAllowed,
+    NotFound,
+    NotSignedIn,
+    Throttled,
+    Unexpected,
+    Unreachable,
+)
+from footplate.workspace.open import open_workspace
+from footplate.workspace.read_only import read_only
+
+
+async def listed(workspace, matching=None):
+    return [job async for page in workspace.jobs(matching or JobFilter()) for job in page]
+
+
+def paths(wire, method="GET"):
+    return [seen.path.rpartition("/workspaces/ws")[2] for seen in wire.requests if seen.method == method]
+
+
+async def test_a_thousand_jobs_take_ten_requests_and_come_newest_first(wire, azure):
+    wire.seed.jobs(1000)
+    jobs = await listed(azure)
+    assert [job.name for job in jobs] == [f"seed_{number:05d}" for number in range(1000, 0, -1)]
+    assert paths(wire) == ["/jobs"] * 10
+    assert azure.reads_left == 249
+    assert {job.type for job in jobs} == {"command"}
+    assert {job.compute for job in jobs} == {"cpu", "gpu"}
+
+
+async def test_whoever_reads_one_page_asks_for_one(wire, azure):
+    wire.seed.jobs(1000)
+    async for page in azure.jobs(JobFilter()):
+        assert len(page) == 100
+        break
+    assert paths(wire) == ["/jobs"]
+
+
+async def test_jobs_are_filtered_by_words_status_and_archive(wire, azure):
+    wire.seed.jobs(60)
+    wire.seed.job("hidden", age=1)
+    await azure.archive("hidden")
+    names = {job.name for job in await listed(azure)}
+    assert "hidden" not in names
+    assert "hidden" in {job.name for job in await listed(azure, JobFilter(archived=True))}
+    failed = await listed(azure, JobFilter(status=("failed",)))
+    assert failed
+    assert {job.status for job in failed} == {"Failed"}
+    await azure.restore("hidden")
+    assert "hidden" in {job.name for job in await listed(azure)}
+
+
+async def test_one_strange_item_does_not_end_the_list(wire, azure):
+    wire.seed.jobs(5)
+    strange = [
+        None,
+        3,
+        {},
+        {"name": "new", "properties": {"jobType": "Quantum", "status": "Entangled"}},
+        {"name": "bare"},
+    ]
+    body = {"value": [*wire.state.jobs.values(), *strange]}
+    wire.faults.add("GET", "/jobs", faults.Fault(200, body))
+    jobs = await listed(azure)
+    assert [(job.name, job.type, job.status) for job in jobs[5:]] == [
+        ("new", "Quantum", "Entangled"),
+        ("bare", "", "Unknown"),
+    ]
+
+
+async def test_a_packed_answer_is_unpacked(wire, azure):
+    packed = gzip.compress(b'{"value": [{"name": "wren"}]}')
+    headers = {"Content-Encoding": "gzip", "Content-Type": "application/json"}
+    wire.faults.add("GET", "/jobs", faults.Fault(200, packed, headers))
+    assert [job.name for job in await listed(azure)] == ["wren"]
+
+
+async def test_a_list_that_leads_to_another_host_is_not_followed(wire, azure):
+    wire.faults.add("GET", "/jobs", faults.Fault(200, {"value": [], "nextLink": "https://evil.example/jobs"}))
+    with pytest.raises(Exception, match=r"goes on at another host, evil\.example"):
+        await listed(azure)
+
+
+async def test_a_job_has_start_end_and_error_from_its_run(wire, azure):
+    wire.seed.job("wren", "Failed", took=600)
+    job = await azure.job("wren")
+    assert (job.status, job.seconds()) == ("Failed", 600.0)
+    assert "CUDA out of memory" in job.error
+    assert sorted(set(paths(wire))) == sorted({"/jobs/wren", "/runs/wren/details", "", "/discovery"} & set(paths(wire)))
+    wire.requests.clear()
+    await azure.job("wren")
+    assert sorted(paths(wire)) == ["/jobs/wren", "/runs/wren/details"]
+
+
+async def test_a_job_that_is_not_there_is_not_found(wire, azure):
+    wire.seed.job("wren")
+    for act in (azure.job, azure.cancel, azure.archive, azure.children, azure.log_files, azure.metrics, azure.outputs):
+        with pytest.raises(NotFound, match="'nobody'"):
+            await act("nobody")
+    with pytest.raises(NotFound):
+        await azure.read_log("nobody", "user_logs/std_log.txt", 0, 10)
+
+
+async def test_a_job_is_shown_though_run_history_is_down(wire, azure):
+    wire.seed.job("wren")
+    wire.faults.add("GET", "/details", faults.fail(503), times=None)
+    job = await azure.job("wren")
+    assert job.status == "Completed"
+    assert "Run history does not answer" in job.note
+
+
+async def test_a_sweep_names_its_best_trial_and_its_trials_have_their_values(wire, azure):
+    wire.seed.sweep("sweep", trials=4, tags={"owner": "me"})
+    assert (await azure.job("sweep")).best_child is None
+    wire.advance(600)
+    sweep = await azure.job("sweep")
+    assert (sweep.status, sweep.type, dict(sweep.tags)) == ("Completed", "sweep", {"owner": "me"})
+    assert (sweep.primary_metric, sweep.goal) == ("best_val_acc", "Maximize")
+    trials = {job.name: job for job in await azure.children("sweep")}
+    assert sorted(trials) == [f"sweep_{number}" for number in range(4)]
+    assert sweep.best_child in trials
+    for trial in trials.values():
+        assert set(trial.parameters) == {"learning_rate", "batch_size"}
+        assert (trial.parent, trial.status, trial.experiment) == ("sweep", "Completed", "birds")
+        assert trial.document()["parameters"] == dict(trial.parameters)
+    assert "best_child" not in trials["sweep_0"].document()
+
+
+async def test_more_children_than_a_page_are_all_read(wire, azure):
+    wire.seed.sweep("sweep", trials=130, at_once=130)
+    wire.advance(600)
+    assert len(await azure.children("sweep")) == 130
+
+
+async def test_cancel_asks_once_and_ends_the_job(wire, azure):
+    wire.seed.submit("long")
+    wire.advance(30)
+    assert (await azure.job("long")).status == "Running"
+    assert (await azure.cancel("long")).status == "CancelRequested"
+    assert paths(wire, "POST") == ["/jobs/long/cancel"]
+    wire.advance(60)
+    assert (await azure.job("long")).status == "Canceled"
+    assert (await azure.cancel("long")).status == "Canceled"
+    assert paths(wire, "POST") == ["/jobs/long/cancel"]
+    wire.seed.job("done")
+    with pytest.raises(Conflict, match="it is Completed"):
+        await azure.cancel("done")
+
+
+async def test_what_footplate_cannot_do_on_azure_yet_is_said_and_nothing_is_sent(wire, azure):
+    acts = {
+        "job_file": lambda: azure.job_file("x"),
+        "delete_job": lambda: azure.delete_job("x"),
+        "delete_model": lambda: azure.delete_model("m:1"),
+        "start_endpoint": lambda: azure.start_endpoint("birds"),
+    }
+    assert {*acts, "demo"} == set(azure.capabilities)
+    for name, act in acts.items():
+        with pytest.raises(Invalid) as refused:
+            await act()
+        assert refused.value.sentence == azure.capabilities[name]
+    assert wire.requests == []
+
+
+async def test_a_short_retry_after_is_waited_for_and_a_long_one_told(wire, azure):
+    wire.seed.jobs(3)
+    wire.faults.add("GET", "/jobs", faults.fail(429, retry_after=1))
+    assert len(await listed(azure)) == 3
+    assert [seen.status for seen in wire.requests] == [429, 200]
+    wire.faults.add("GET", "/jobs", faults.fail(429, retry_after=17), times=None)
+    with pytest.raises(Throttled, match="Next try in 17 seconds") as refused:
+        await listed(azure)
+    assert refused.value.retry_after == 17
+    assert [seen.status for seen in wire.requests] == [429, 200, 429]
+    with pytest.raises(Throttled) as again:  # nothing is asked meanwhile, whoever asks
+        await azure.clusters()
+    assert 15 < again.value.retry_after < 17
+    assert len(wire.requests) == 3
+
+
+async def test_failures_come_as_sentences(wire, azure):
+    wire.seed.jobs(1)
+    for fault, kind, words in (
+        (faults.fail("role"), NotAllowed, "You lack the permission"),
+        (faults.fail(503), Unreachable, "answered 503"),
+        (faults.fail("html"), Exception, "web page where JSON was due"),
+        (faults.cut(10), Unreachable, "cannot be reached"),
+        (faults.Fault(307, b"", {"Location": "https://evil.example/jobs"}), Unexpected, "answered 307"),
+    ):
+        wire.faults.clear()
+        wire.faults.add("GET", "/jobs", fault, times=None)
+        with pytest.raises(kind, match=words):
+            await listed(azure)
+    wire.faults.clear()
+    wire.faults.add("GET", "/jobs", faults.cut(10), times=1)
+    assert len(await listed(azure)) == 1
+
+
+@pytest.mark.parametrize(
+    ("key", "words"),
+    [
+        ("subscription_id", "no such subscription"),
+        ("resource_group", "no such resource group"),
+        ("workspace_name", "no Azure ML workspace 'wrong'"),
+    ],
+)
+async def test_a_wrong_place_is_told_by_the_part_that_is_wrong(wire, config, key, words):
+    text = re.sub(rf'^{key} = ".*"$', f'{key} = "wrong"', config.read_text(), flags=re.M)
+    config.write_text(text)
+    workspace = open_workspace("wire", settings.load(config))
+    with pytest.raises(NotFound, match=words) as refused:
+        await listed(workspace)
+    assert key in refused.value.next_step
+    await workspace.close()
+
+
+async def test_a_server_that_is_gone_or_not_trusted_is_a_sentence(wire, config, tmp_path):
+    text = config.read_text()
+    for before, after, words in (
+        (f":{wire.port}", ":1", "management.localhost cannot be reached"),
+        ("https://management.localhost", "https://management.invalid", "no host management.invalid"),
+        ("https://management.localhost", "https://nobody.nowhere.localhost", "for another host"),
+        (f'ca_file = "{wire.ca_file}"', "", "certificate of management.localhost is not trusted"),
+    ):
+        config.write_text(text.replace(before, after))
+        workspace = open_workspace("wire", settings.load(config))
+        with pytest.raises(Unreachable, match=words):
+            await listed(workspace)
+        await workspace.close()
+
+
+async def test_a_refused_token_is_replaced_where_there_is_another(wire, azure, monkeypatch):
+    wire.seed.jobs(1)
+    assert len(await listed(azure)) == 1
+    monkeypatch.setenv("FOOTPLATE_WIRE_TOKEN", wire.tokens.issue())
+    wire.tokens.revoke(wire.token)
+    assert len(await listed(azure)) == 1
+    assert [seen.status for seen in wire.requests] == [200, 401, 200]
+    monkeypatch.setenv("FOOTPLATE_WIRE_TOKEN", "")
+    wire.faults.add("GET", "/jobs", faults.fail("token"), times=None)
+    with pytest.raises(NotSignedIn):
+        await listed(azure)
+
+
+async def test_a_claims_challenge_gets_a_token_made_for_it(wire, azure):
+    from azure.core.credentials import AccessTokenInfo
+
+    asked = []
+
+    class Source:
+        name = "a test"
+
+        def token(self, scope, claims):
+            asked.append((scope, claims))
+            return AccessTokenInfo(wire.tokens.issue(), 4_000_000_000)
+
+        def close(self):
+            pass
+
+    parts = await azure._parts()
+    parts.client.credential.use(Source())
+    wire.seed.jobs(1)
+    wire.faults.add("GET", "/jobs", faults.fail("claims"))
+    assert len(await listed(azure)) == 1
+    assert [claims for _, claims in asked] == [None, '{"access_token":{"nbf":{"essential":true,"value":"1700000000"}}}']
+    assert azure.signed_in_by == "a test"
+
+
+async def test_a_read_only_azure_workspace_refuses_to_cancel(wire, azure):
+    wire.seed.submit("long")
+    with pytest.raises(NotAllowed):
+        await read_only(azure).cancel("long")
+    assert not wire.requests
+
+
+async def test_clusters_are_read_with_their_nodes_and_sizes(wire, azure):
+    wire.seed.demo()
+    found = {cluster.name: cluster for cluster in await azure.clusters()}
+    assert list(found) == sorted(found)
+    gpu = found["gpu"]
+    assert (gpu.type, gpu.gpus_per_node, gpu.tier, gpu.max_nodes, gpu.idle_seconds) == (
+        "AmlCompute",
+        1,
+        "LowPriority",
+        2,
+        120,
+    )
+    assert (found["k8s"].type, found["notebook"].type, found["notebook"].state) == (
+        "Kubernetes",
+        "ComputeInstance",
+        "Running",
+    )
+    asked = len(wire.requests)
+    await azure.clusters()
+    assert len(wire.requests) == asked + 1
+
+
+async def test_the_console_looks_less_often_when_few_reads_are_left(wire, azure):
+    assert (azure.poll_seconds, azure.reads_left, azure.place, azure.signed_in_by) == (2.0, None, "AZURE", "")
+    wire.seed.jobs(1)
+    await listed(azure)
+    parts = await azure._parts()
+    assert azure.reads_left == parts.client.reads_left
+    for left, seconds in ((240, 2.0), (80, 6.0), (10, 20.0)):
+        parts.client.reads_left = left
+        assert azure.poll_seconds == seconds

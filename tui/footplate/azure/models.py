@@ -1,0 +1,109 @@
+"""Registered models: all versions in one request for each model that has changed."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+from urllib.parse import quote
+
+from footplate.azure.client import Client
+from footplate.azure.reading import created, mapping, parse_reference, tags, text
+from footplate.azure.storage import Storage
+from footplate.workspace.errors import NotFound, WorkspaceError
+from footplate.workspace.model import Model
+
+_VERSION = "2023-08-01-preview"
+_AT_ONCE = 8
+_METADATA_LIMIT = 1024 * 1024
+_KEPT_SECONDS = 60.0
+"""An archived version changes nothing in its model's own record, so the versions are asked for again after a while."""
+_JOB_OF_OUTPUT = re.compile(r"ExperimentRun/dcid\.([\w-]+)|/jobs/([\w-]+)/outputs")
+
+
+class Models:
+    """The models of one workspace."""
+
+    def __init__(self, client: Client, storage: Storage) -> None:
+        self._client = client
+        self._storage = storage
+        self._contents: dict[str, tuple[int, Mapping[str, Any]]] = {}
+        self._versions: dict[str, tuple[Any, float, Sequence[Model]]] = {}
+        self._limit = asyncio.Semaphore(_AT_ONCE)
+
+    async def list(self) -> Sequence[Model]:
+        """All versions, newest first. A model whose record is unchanged is seldom asked for its versions again."""
+        containers = await self._client.every("/models", _VERSION, "models", listViewType="ActiveOnly")
+        named = [item for item in containers if text(mapping(item).get("name"))]
+        found = await asyncio.gather(*(self._of(item) for item in named))
+        return sorted((model for models in found for model in models), key=lambda model: model.created, reverse=True)
+
+    async def model(self, reference: str) -> Model:
+        """One version, the newest for a bare name, with its size and `model.json`. Raises NotFound, Invalid for no reference."""
+        item, name = await self._item(reference)
+        model = read_model(item, name)
+        uri = text(mapping(mapping(item).get("properties")).get("modelUri"))
+        if uri not in self._contents:  # a version's files never change
+            try:
+                self._contents[uri] = await self._content(uri)
+            except WorkspaceError:
+                return model  # the model is there all the same, with less said of it
+        size, metadata = self._contents[uri]
+        return replace(model, size=size, metadata=metadata)
+
+    async def _content(self, uri: str) -> tuple[int, Mapping[str, Any]]:
+        """Bytes of a model's files, and its `model.json`, where it has one that is a JSON object."""
+        files = await self._storage.files(uri)
+        size = sum(file.size for file in files)
+        if not any(file.path == "model.json" and file.size <= _METADATA_LIMIT for file in files):
+            return size, {}
+        body = await self._storage.read(f"{uri.rstrip('/')}/model.json", _METADATA_LIMIT)
+        try:
+            return size, mapping(json.loads(body))
+        except (ValueError, RecursionError):
+            return size, {}
+
+    async def _item(self, reference: str) -> tuple[Any, str]:
+        if not reference or reference.startswith("azureml://"):  # as a deployment names a model of a registry, or none
+            raise NotFound(f"The model {reference!r} lies outside the workspace.", "Look at it in the studio.")
+        name, version = parse_reference(reference, "model")
+        what, path = f"model {reference!r}", f"/models/{quote(name, safe='')}/versions"
+        if version is not None:
+            return await self._client.get(f"{path}/{quote(version, safe='')}", _VERSION, what), name
+        newest = {"$orderBy": "createdtime desc", "$top": "1"}
+        async for page in self._client.pages(path, _VERSION, what, **newest):
+            if page:
+                return page[0], name
+        raise NotFound(f"There is no {what} in the workspace.", "The list of models has the names.")
+
+    async def _of(self, container: Any) -> Sequence[Model]:
+        name, properties = text(container["name"]), mapping(container.get("properties"))
+        stamp = (properties.get("latestVersion"), properties.get("nextVersion"), container.get("systemData"))
+        known = self._versions.get(name)
+        if known is not None and known[0] == stamp and time.monotonic() < known[1]:
+            return known[2]
+        async with self._limit:
+            path = f"/models/{quote(name, safe='')}/versions"
+            versions = await self._client.every(path, _VERSION, f"model {name!r}", listViewType="ActiveOnly")
+        models = [read_model(item, name) for item in versions if text(mapping(item).get("name"))]
+        self._versions[name] = (stamp, time.monotonic() + _KEPT_SECONDS, models)
+        return models
+
+
+def read_model(item: Any, name: str) -> Model:
+    """One version of model `name` from its JSON."""
+    properties = mapping(mapping(item).get("properties"))
+    found = _JOB_OF_OUTPUT.search(text(properties.get("modelUri")))
+    return Model(
+        name=name,
+        version=text(mapping(item).get("name")),
+        type=text(properties.get("modelType")) or "custom_model",
+        created=created(mapping(item)),
+        job=text(properties.get("jobName")) or (found and (found[1] or found[2])) or None,
+        description=text(properties.get("description")),
+        tags=tags(properties.get("tags")),
+    )
