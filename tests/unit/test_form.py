@@ -331,3 +331,11 @@ def test_any_number_typed_into_a_space_is_that_number(number, kind):
         assert put(job_file, f"{written}, 1", "search_space", "lr", key).get("search_space", "lr", key) == [number, 1]
     else:
         assert put(job_file, written, "search_space", "lr", key).get("search_space", "lr", key) == number
+
+
+def test_a_pipelines_cluster_is_written_as_azures_client_takes_it(tmp_path):
+    text = "type: pipeline\njobs:\n  a:\n    command: echo\n    environment: azureml:e:1\n"
+    file = document.parse(text, None, tmp_path)
+    path = ("settings", "default_compute")
+    assert form.apply(file, {path: "gpu"}).get(*path) == "azureml:gpu"
+    assert form.apply(file, {path: "serverless"}).get(*path) == "serverless"

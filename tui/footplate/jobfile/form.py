@@ -98,7 +98,9 @@ def put(job_file: JobFile, field: Field, typed: str) -> JobFile:
         return job_file.edit({field.path: _items(field, typed)})
     if field.kind == "flag":
         return job_file.edit({field.path: typed == "true"})
-    if field.kind == "cluster" and str(job_file.get(*field.path) or "").startswith("azureml:"):
+    # A pipeline's cluster cannot stand as its bare name; a job's stays as it was written.
+    prefixed = field.path[0] == "settings" or job_file.text_at(*field.path).startswith("azureml:")
+    if field.kind == "cluster" and prefixed and typed != "serverless" and not typed.startswith("azureml:"):
         typed = f"azureml:{typed}"
     return job_file.edit({field.path: typed})
 

@@ -13,7 +13,7 @@ from textual.widgets import Button
 
 from footplate import words
 from footplate.jobfile import form
-from footplate.jobfile.check import UNREADABLE
+from footplate.jobfile.check import unreadable
 from footplate.jobfile.form import Field
 from footplate.operations.outlook import REFUSED, Outlook, field_of
 from footplate.screens import editor, field_lists, launch_dialogs, sweep_inputs
@@ -212,7 +212,7 @@ class LaunchScreen(FormScreen):
         outlook = await asyncio.to_thread(self.draft.work_out, self.draft.state)
         faults = [*outlook.refused, *await self._check(outlook.job_file)]
         errors = [fault for fault in faults if fault.severity == "error"]
-        grave = [fault for fault in errors if fault.code in UNREADABLE or fault.code == REFUSED]
+        grave = [fault for fault in errors if unreadable(fault) or fault.code == REFUSED]
         if grave:
             self.console.notify(grave[0].sentence, title="This cannot be launched", severity="error", markup=False)
             if self.display:
