@@ -78,16 +78,16 @@ def test_27_threads_share_a_failure_too():
     source.error = ClientAuthenticationError(f"no login\nBearer {'x' * 20}")
     source.gate.clear()
     credential = CachingCredential(source)
-    refused = []
+    refused, begun = [], []
 
     def ask() -> None:
+        begun.append(True)
         with pytest.raises(NotSignedIn) as error:
             credential.get_token_info(SCOPE)
         refused.append(error.value)
 
     _, threads = in_threads(27, ask)
-    until(lambda: source.asked)
-    time.sleep(0.05)  # so that the rest join; whoever comes later asks again, which is right
+    until(lambda: source.asked and len(begun) == 27)  # one between the two asks again, which is right
     source.gate.set()
     for thread in threads:
         thread.join(10)
@@ -126,9 +126,11 @@ def test_a_failed_refresh_is_not_tried_at_every_look():
     credential = CachingCredential(source)
     credential.get_token_info(SCOPE)
     source.error = ClientAuthenticationError("gone")
+    before = set(threading.enumerate())
     for _ in range(20):
         assert credential.get_token_info(SCOPE).token == "token-1"
-        time.sleep(0.005)
+        for refresh in set(threading.enumerate()) - before:
+            refresh.join(10)
     assert len(source.asked) == 2
 
 

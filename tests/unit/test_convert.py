@@ -54,7 +54,7 @@ LIMITS = {"max_total_trials": 4, "max_concurrent_trials": 2, "timeout": 7200}
 POLICY = {"type": "bandit", "slack_factor": 0.1, "evaluation_interval": 1, "delay_evaluation": 2}
 
 
-def job(text: str = JOB, base: Path = Path("/work/jobs")):
+def job(text: str = JOB, base: Path = Path("/somewhere/jobs")):
     return parse(text, base / "job.yml", base)
 
 
