@@ -5,13 +5,17 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.footplate-installed
 
-.PHONY: run test check bench pictures azure-demo clean
+.PHONY: run test test-long check bench pictures azure-demo clean
 
 run: $(STAMP)
 	@if [ -t 0 ] && [ -t 1 ]; then exec $(BIN)/footplate; else exec $(BIN)/footplate demo; fi
 
 test: $(STAMP) check
 	@$(BIN)/pytest -q -n 2 --dist loadfile --no-loadscope-reorder
+
+# What is too long for every run: all moments of a kill, the whole corpus through the SDK.
+test-long: $(STAMP)
+	@$(BIN)/pytest -q -n 2 --dist loadfile --no-loadscope-reorder -m long
 
 check: $(STAMP)
 	@$(BIN)/ruff check -q .

@@ -12,11 +12,11 @@ from contextlib import closing, suppress
 from pathlib import Path
 
 import pytest
+from tests import metrics_template
 
 from footplate.jobfile import JobFile
 from footplate.jobfile.document import parse
 from footplate.local import processes
-from footplate.local.metrics import Metrics
 from footplate.local.store import Store
 from footplate.workspace import Conflict, Job, JobFilter, Workspace
 from footplate.workspace.open import open_workspace
@@ -81,13 +81,12 @@ def ranks(count: int) -> str:
 
 
 @pytest.fixture(scope="session")
-def metrics_store(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def metrics_store() -> Path:
     """An MLflow store, made once: it takes seconds."""
-    pytest.importorskip("mlflow", reason="mlflow is not installed: no metrics' store")
-    home = tmp_path_factory.mktemp("metrics")
-    metrics = Metrics(home, lambda: sys.executable)
-    metrics.create_run("made for tests", "made for tests", {})
-    return metrics.file
+    made = metrics_template.template()
+    if made is None:
+        pytest.skip("mlflow is not installed: no metrics' store")
+    return made
 
 
 @pytest.fixture
@@ -100,6 +99,12 @@ def home(tmp_path: Path, metrics_store: Path, monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setenv("FOOTPLATE_CONFIG", str(tmp_path / "no-settings.toml"))
     monkeypatch.setenv("FOOTPLATE_LOCAL_PYTHON", sys.executable)
     return folder
+
+
+@pytest.fixture
+def one_node(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The cluster `local` of workspaces opened from now on has one node, for which jobs wait."""
+    monkeypatch.setenv("FOOTPLATE_LOCAL_NODES", "1")
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ from importlib import import_module
 
 from tests.bench.figures import publish
 
-GROUPS = ("start", "table", "logs", "check")
+GROUPS = ("start", "table", "logs", "check", "azure", "local")
 
 
 def main() -> None:

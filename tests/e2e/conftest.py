@@ -1,5 +1,5 @@
 """A home of its own for every run of real jobs."""
 
-from tests.at_work import home, metrics_store, workspace
+from tests.at_work import home, metrics_store, one_node, workspace
 
-__all__ = ["home", "metrics_store", "workspace"]
+__all__ = ["home", "metrics_store", "one_node", "workspace"]

@@ -11,6 +11,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from tests import metrics_template
 from tests.at_work import until
 from tests.terminal import Terminal
 from tests.tmux import Tmux, console_pid, needs_tmux
@@ -21,6 +22,7 @@ TRAINING_SECONDS = 240
 
 @pytest.fixture
 def environment(tmp_path):
+    metrics_template.give(tmp_path / "home")
     variables = {
         "FOOTPLATE_HOME": str(tmp_path / "home"),
         "FOOTPLATE_CONFIG": str(tmp_path / "none.toml"),

@@ -55,11 +55,11 @@ async def test_a_reader_kills_ranks_that_outlived_supervisor_and_watchdog(worksp
     until(lambda: gone(pids), 5)
 
 
-async def test_a_killed_supervisor_lets_the_next_job_in(workspace, home, tmp_path):
+async def test_a_killed_supervisor_lets_the_next_job_in(one_node, workspace, home, tmp_path):
     await workspace.submit(job_file(tmp_path, WAIT), "dies")
     await until_job(workspace, "dies", lambda job: job.status == "Running")
     await workspace.submit(job_file(tmp_path, "true"), "next")
-    await until_job(workspace, "next", lambda job: job.note)
+    await until_job(workspace, "next", lambda job: "dies" in job.note)
     os.kill(supervisor_pid(home, "dies"), signal.SIGKILL)
     assert (await ended(workspace, "next")).status == "Completed"
 
@@ -102,7 +102,9 @@ def test_a_supervisor_without_a_record_removes_the_folder_of_its_job(home):
     Store(home).prepare()
     folder = home / "jobs" / "ghost"
     folder.mkdir(parents=True)
-    done = subprocess.run([sys.executable, "-m", "footplate.local.supervisor", str(home), "ghost"], check=False)
+    done = subprocess.run(
+        [sys.executable, "-m", "footplate.local.supervisor", str(home), "ghost", "command"], check=False
+    )
     assert done.returncode == 1
     assert not folder.exists()
 

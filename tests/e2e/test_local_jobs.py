@@ -77,14 +77,14 @@ async def test_ranks_share_the_cores_and_inherit_no_other_jobs_rank(workspace, t
     assert await log(workspace, "alone") == f"{len(os.sched_getaffinity(0))} none 32\n"
 
 
-async def test_jobs_queue_in_order_and_say_for_whom_they_wait(workspace, tmp_path):
+async def test_jobs_queue_in_order_and_say_for_whom_they_wait(one_node, workspace, tmp_path):
     names = ["first", "second", "third"]
     for name in names:
         await workspace.submit(job_file(tmp_path, WAIT), name)
         await until_job(workspace, name, lambda job: job.status == "Running" or job.note)
     second, third = await workspace.job("second"), await workspace.job("third")
-    assert (second.status, second.note) == ("Queued", "1 of 1 nodes busy; ahead: first")
-    assert (third.status, third.note) == ("Queued", "1 of 1 nodes busy; ahead: first, second")
+    assert (second.status, second.note) == ("Queued", "0 of 1 nodes are free, the job wants 1; ahead: first")
+    assert (third.status, third.note) == ("Queued", "0 of 1 nodes are free, the job wants 1; ahead: first, second")
     await workspace.cancel("first")
     await until_job(workspace, "second", lambda job: job.status == "Running")
     assert (await workspace.job("third")).status == "Queued"

@@ -11,9 +11,11 @@ import sys
 from contextlib import closing
 
 import pytest
+from tests.at_work import job_file, log, until_job
 
 from footplate.local.metrics import Metrics
 from footplate.workspace import Unexpected
+from footplate.workspace.open import open_workspace
 
 
 def log_with_mlflow(metrics: Metrics, run_id: str, script: str) -> None:
@@ -60,6 +62,24 @@ def test_jobs_that_come_first_at_once_make_one_store(tmp_path):
     with closing(sqlite3.connect(metrics.file)) as db:
         assert db.execute("PRAGMA journal_mode").fetchone()[0] == "wal"
     assert sorted(path.name for path in tmp_path.iterdir() if not path.name.startswith(".")) == ["mlflow.db"]
+
+
+async def test_the_first_job_says_that_it_makes_the_store(workspace, home, tmp_path):
+    (home / "mlflow.db").unlink()
+    python = tmp_path / "python"  # one that takes its time, as mlflow's import does on a busy machine
+    python.write_text(f'#!/bin/sh\nwhile [ ! -e {tmp_path}/go ]; do sleep 0.05; done\nexec {sys.executable} "$@"\n')
+    python.chmod(0o755)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("FOOTPLATE_LOCAL_PYTHON", str(python))
+        other = open_workspace("local")
+        await other.submit(job_file(tmp_path, "echo done"), "first")
+        await other.close()
+    job = await until_job(workspace, "first", lambda job: job.status == "Preparing" and job.note)
+    assert job.note == "making the workspace's metrics store, once"
+    (tmp_path / "go").touch()
+    job = await until_job(workspace, "first", lambda job: not job.active)
+    assert (job.status, job.note) == ("Completed", "")
+    assert await log(workspace, "first") == "done\n"
 
 
 def test_a_script_finds_its_run_with_name_and_tags_and_may_start_it(metrics):

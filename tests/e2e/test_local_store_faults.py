@@ -95,12 +95,12 @@ async def test_a_full_disk_at_the_end_of_a_job_only_delays_its_record(workspace,
     assert exit_codes(home) == [0]
 
 
-async def test_a_job_that_comes_while_the_store_is_locked_starts_afterwards(workspace, home, tmp_path):
+async def test_a_job_that_comes_while_the_store_is_locked_starts_afterwards(one_node, workspace, home, tmp_path):
     await workspace.submit(job_file(tmp_path, UNTIL_GO), "before")
     await until_job(workspace, "before", lambda job: job.status == "Running")
     await workspace.submit(job_file(tmp_path, "true"), "waiting")
     await until_job(workspace, "waiting", lambda job: job.note)
-    with locked_store(home, readable=True):
+    with locked_store(home, readable=False):
         until(lambda: supervisor_says(home, "waiting", "The job goes on; its record follows"))
     (home / "jobs" / "before" / "outputs" / "go").touch()
     assert (await ended(workspace, "waiting")).status == "Completed"

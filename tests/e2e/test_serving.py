@@ -62,6 +62,10 @@ async def test_a_killed_gateway_takes_its_servers_along_and_starts_again_as_it_w
     assert (stopped.state, stopped.deployments[0].state) == ("Stopped", "Stopped")
     assert "footplate endpoint start birds" in stopped.error
 
+    # As a footplate left it that had no specs, and no folders for models.
+    shutil.rmtree(layout.endpoint_folder(store.home, "birds") / "blue" / "model")
+    with store.write() as db:
+        db.execute("UPDATE deployment SET spec = '{}'")
     assert endpoints.start("birds").state == "Updating"
     served.wait_ready(endpoints, "birds", "blue")
     assert endpoints.keys("birds") == keys
@@ -306,7 +310,11 @@ def test_a_model_without_model_json_fails_with_the_reason_and_can_be_tried_again
     (failed,) = endpoints.endpoint("birds").deployments
     assert failed.error.startswith("Deployment 'blue' of hollow:1: the server ended before it was ready: BadModel: ")
     assert "no model.json" in failed.error
-    assert "\n" not in failed.error
+    sentence, *below = failed.error.split("\n")
+    assert "no model.json" in sentence
+    assert below[0] == "Traceback (most recent call last):"
+    assert below[-2].startswith("AZUREML_MODEL_DIR, ")
+    assert below[-1] == "  nothing"
     assert "Traceback" in endpoints.log("birds", "blue", 60)
 
     folder.rmdir()

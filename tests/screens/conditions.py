@@ -10,7 +10,7 @@ from textual.pilot import Pilot
 from textual.widget import Widget
 
 
-async def until(pilot: Pilot[object], condition: Callable[[], object], deadline_seconds: float = 20) -> None:
+async def until(pilot: Pilot[object], condition: Callable[[], object], deadline_seconds: float = 60) -> None:
     """Let the app run until the condition holds; fail where it does not within the deadline."""
     end = monotonic() + deadline_seconds
     while not condition():

@@ -7,6 +7,7 @@ import json
 from pathlib import Path
 
 import pytest
+from tests import metrics_template
 from tests.screens.conditions import until
 from textual.widgets import Input
 
@@ -37,6 +38,7 @@ inputs:
 @pytest.fixture
 def home(tmp_path, monkeypatch):
     monkeypatch.setenv("FOOTPLATE_HOME", str(tmp_path / "home"))
+    metrics_template.give(tmp_path / "home")
     monkeypatch.setenv("FOOTPLATE_CONFIG", str(tmp_path / "none.toml"))
     monkeypatch.chdir(tmp_path)
     (tmp_path / "jobs").mkdir()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import sys
 from pathlib import Path
@@ -9,8 +10,9 @@ from time import monotonic
 from typing import Any
 
 import pytest
-from tests import at_work
+from tests import at_work, metrics_template
 from tests.screens.conditions import drawn, send, until
+from tests.screens.fakes import Fake
 from tests.tmux import Tmux, console_pid, needs_tmux
 from textual import events
 from textual.widgets import Button, Input
@@ -24,12 +26,13 @@ from footplate.screens.launch import LaunchScreen
 from footplate.screens.sweep_inputs import SweepInputs
 from footplate.screens.templates import TemplatesScreen
 from footplate.widgets.choice import Choice
+from footplate.widgets.chrome import KeyLine, TopLine
 from footplate.widgets.fault_list import FaultList
 from footplate.widgets.flag import Flag
 from footplate.widgets.run_preview import RunPreview
 from footplate.widgets.space_editor import SpaceEditor
 from footplate.widgets.virtual_table import VirtualTable
-from footplate.workspace import JobFilter
+from footplate.workspace import JobFilter, Uploading
 
 CASES = Path(__file__).resolve().parents[3] / "shared" / "cases" / "yaml"
 needs_cases = pytest.mark.skipif(not CASES.is_dir(), reason="the cases are not beside the repository")
@@ -65,6 +68,7 @@ limits: {max_total_trials: 8, max_concurrent_trials: 3}
 @pytest.fixture
 def home(tmp_path, monkeypatch):
     monkeypatch.setenv("FOOTPLATE_HOME", str(tmp_path / "home"))
+    metrics_template.give(tmp_path / "home")
     monkeypatch.setenv("FOOTPLATE_CONFIG", str(tmp_path / "settings" / "config.toml"))
     monkeypatch.chdir(tmp_path)
     return tmp_path
@@ -170,12 +174,12 @@ async def test_a_cluster_is_chosen_from_those_of_the_workspace_with_their_room(h
     app = FootplateApp()
     async with app.run_test(size=(140, 45)) as pilot:
         screen = await open_form(app, pilot, COMMAND)
-        assert "1 of 1 free" in below(screen, "compute")
+        assert "4 of 4 free" in below(screen, "compute")
         screen.form.go_to(("compute",))
         await wait(pilot, lambda: screen.focused is screen.editor("compute"))
         await send(pilot, "f2")
         await wait(pilot, lambda: isinstance(app.screen, ChooseScreen) and app.screen.query_one(VirtualTable).rows)
-        assert "1 of 1 free" in str(app.screen.query_one(VirtualTable).rows[0].cells)
+        assert "4 of 4 free" in str(app.screen.query_one(VirtualTable).rows[0].cells)
         await send(pilot, *"local", "enter")
         await wait(pilot, lambda: app.screen is screen and "compute: local" in text_of(screen))
         await settled(pilot, screen)
@@ -596,3 +600,63 @@ def test_the_editor_round_trip_on_a_terminal(home):
         console = console_pid(tmux)
         tmux.hang_up()
         at_work.until(lambda: not Path(f"/proc/{console}").exists())  # it had given the terminal away and got it back
+
+
+# What this machine refuses, and what would be otherwise on Azure
+
+
+async def test_what_the_workspace_refuses_is_said_before_it_is_launched_and_cannot_be_forced(home):
+    app = FootplateApp()
+    async with app.run_test(size=(140, 45)) as pilot:
+        screen = await open_form(
+            app, pilot, f"{COMMAND}distribution: {{type: ray}}\nresources: {{instance_count: 1}}\n"
+        )
+        faults = app.screen.query_one(FaultList).faults
+        refused = next(fault for fault in faults if "local workspace does not run" in fault.message)
+        assert (refused.severity, refused.place, refused.line) == ("error", ("distribution", "type"), 8)
+        assert screen.query_one("#launch", Button).disabled
+        await send(pilot, "f5")
+        await wait(pilot, lambda: any("cannot be launched" in notice.title for notice in app._notifications))
+        assert [job async for page in app.workspace.jobs(JobFilter()) for job in page] == []
+
+
+async def test_what_differs_on_azure_is_shown_beside_what_runs(home):
+    app = FootplateApp()
+    async with app.run_test(size=(140, 45)) as pilot:
+        screen = await open_form(app, pilot, COMMAND)
+        assert "On Azure this would differ" in shown(screen)
+        assert "without `compute` it is serverless" in shown(screen)
+
+
+async def test_the_keys_that_lead_on_stay_in_the_key_line_of_80_columns(home):
+    app = FootplateApp()
+    async with app.run_test(size=(80, 24)) as pilot:
+        await open_form(app, pilot, COMMAND)
+        keys = str(app.screen.query_one(KeyLine).render())
+        for key in ("f5 launch", "f8 next fault", "^s save", "esc back", "f1 help"):
+            assert key in keys
+        assert len(keys) <= 78
+
+
+async def test_an_upload_says_how_far_it_is_while_a_launch_runs(home):
+    app = FootplateApp()
+    async with app.run_test(size=(120, 40)) as pilot:
+        screen = await open_form(app, pilot, COMMAND)
+        go_on = asyncio.Event()
+
+        class Uploads(Fake):
+            upload = Uploading("code", 3_000_000, 10_000_000)
+
+            async def submit(self, job_file, name=None):
+                await go_on.wait()
+                return await super().submit(job_file, name)
+
+        app.workspace = Uploads()
+        await send(pilot, "f5")
+        await wait(pilot, lambda: "uploading 3.0 MB of 10.0 MB" in str(app.screen.query_one(TopLine).render()))
+        await wait(pilot, lambda: "3.0 MB of 10.0 MB" in str(screen.query_one("#launch", Button).label))
+        app.workspace.__class__.upload = None
+        go_on.set()
+        await wait(pilot, lambda: isinstance(app.screen, JobScreen))
+        await wait(pilot, lambda: app.screen.job is not None and not app.screen.job.active)
+        await wait(pilot, lambda: "uploading" not in str(app.screen.query_one(TopLine).render()))

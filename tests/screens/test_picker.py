@@ -8,6 +8,7 @@ from pathlib import Path
 from time import perf_counter
 
 import pytest
+from tests import metrics_template
 from tests.screens.conditions import drawn, until
 from textual import events
 from textual.widgets import Input, Static
@@ -31,6 +32,7 @@ from footplate.workspace import Cluster, Unreachable
 @pytest.fixture(autouse=True)
 def home(tmp_path, monkeypatch):
     monkeypatch.setenv("FOOTPLATE_HOME", str(tmp_path / "home"))
+    metrics_template.give(tmp_path / "home")
     monkeypatch.setenv("FOOTPLATE_CONFIG", str(tmp_path / "none.toml"))
     monkeypatch.setattr(PathPicker, "last_folder", None)
 
@@ -293,7 +295,7 @@ async def chosen(ask, keys: list[str], size: tuple[int, int] = (80, 24)) -> tupl
 async def test_a_cluster_is_chosen_by_its_room():
     given, offered = await chosen(choose_cluster, ["enter"])
     assert given == "local"
-    assert offered[0][1] == "1 of 1 free"
+    assert offered[0][1] == "4 of 4 free"
     assert (await chosen(choose_cluster, ["down", "enter"]))[0] == SERVERLESS
     assert offered[-1][0] == "this machine"  # this workspace has no serverless
     assert (await chosen(choose_cluster, [*"this", "enter"]))[0] == SERVERLESS

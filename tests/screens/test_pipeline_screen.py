@@ -6,6 +6,8 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
+from tests import metrics_template
+from tests.at_work import ended
 from tests.screens.conditions import drawn, until
 from textual.app import App, ComposeResult
 from textual.widgets import Static
@@ -15,6 +17,7 @@ from footplate.jobfile import read
 from footplate.jobfile.check import check
 from footplate.jobfile.pipeline import graph_of
 from footplate.screens.dialogs import ConfirmDialog, TextDialog
+from footplate.screens.job import JobScreen
 from footplate.screens.pipeline import PipelineScreen
 from footplate.widgets.graph import GraphView, Node
 from footplate.widgets.graph_layout import draw, tree
@@ -74,6 +77,7 @@ distribution: {type: pytorch, process_count_per_instance: 4}
 @pytest.fixture
 def pipeline(tmp_path, monkeypatch) -> Path:
     monkeypatch.setenv("FOOTPLATE_HOME", str(tmp_path / "home"))
+    metrics_template.give(tmp_path / "home")
     monkeypatch.setenv("FOOTPLATE_CONFIG", str(tmp_path / "none.toml"))
     (tmp_path / "birds").mkdir()
     (tmp_path / "train.yml").write_text(TRAIN)
@@ -144,14 +148,19 @@ async def test_a_typed_input_is_in_the_step_at_once_and_nothing_else_of_the_file
         await until(pilot, lambda: "--rate 0.5" in said(screen))
 
 
-async def test_a_launch_on_this_machine_is_refused_in_a_sentence(pipeline):
+async def test_a_launch_opens_the_running_pipeline_at_its_graph(pipeline):
     text = PIPELINE[: PIPELINE.index('  "[bold]')]
-    pipeline.write_text(text)
+    pipeline.write_text(text.replace("python prepare.py --from", "false"))
     async with opened(pipeline, (160, 45)) as (screen, pilot):
+        app = screen.app
         await until(pilot, lambda: not screen.query_one("#launch").disabled)
         await pilot.press("f5")
-        await until(pilot, lambda: any("does not run one yet" in note.message for note in screen.app._notifications))
-        assert screen.app.screen is screen
+        await until(pilot, lambda: isinstance(app.screen, JobScreen) and app.screen.tab == "children")
+        await until(pilot, lambda: app.screen.job is not None and app.screen.query_one("#steps", GraphView).display)
+        graph = app.screen.query_one("#steps", GraphView)
+        await until(pilot, lambda: any("train" in line for line in drawn(graph)))
+        await until(pilot, lambda: any("F Failed" in line for line in drawn(graph)))
+        await ended(app.workspace, app.screen.job_name)
 
 
 async def test_a_launch_that_cannot_be_goes_to_the_faulty_step(pipeline):

@@ -34,6 +34,13 @@ def test_an_answer_without_scores_ends_with_1_and_one_with_scores_with_0():
     assert (prediction.exit_code, prediction.label) == (0, "hen")
 
 
+@pytest.mark.parametrize("steps", [5, None, "resize", {"resize": 224}])
+def test_steps_of_another_shape_are_no_fault_of_the_answer(steps):
+    body = json.dumps({"scores": [{"label": "hen", "probability": 0.9}], "steps": steps}).encode()
+    prediction = explain("birds", REQUEST, answer(200, body))
+    assert (prediction.label, prediction.steps, prediction.error) == ("hen", (), None)
+
+
 def test_a_models_own_busy_answer_is_its_error():
     failed = explain("birds", REQUEST, answer(424, **{"ms-azureml-model-error-statuscode": "503"}))
     assert (failed.exit_code, failed.error) == (1, "The model failed (503): because")

@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
-import copy
 import json
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from footplate.azure import errors
-from footplate.azure.clusters import read_cluster, read_sizes
+from footplate.azure.clusters import changed_body, read_cluster, read_node, read_quota, read_sizes
 from footplate.azure.data import read_asset, read_datastore, read_environment
 from footplate.azure.endpoints import read_deployment, read_endpoint
-from footplate.azure.jobs import read_job
+from footplate.azure.job_files import write
+from footplate.azure.jobs import output_addresses, read_job
 from footplate.azure.masking import mask
 from footplate.azure.models import read_model
 from footplate.azure.operations import read_operation
+from footplate.azure.place import Place
 from footplate.azure.runs import read_run
-from footplate.workspace import Invalid
+from footplate.jobfile.check import check
+from footplate.jobfile.document import parse
+from footplate.workspace import Invalid, Size
 from footplate.workspace.model import iso
 
 RECORDINGS = Path(__file__).resolve().parents[3] / "shared" / "recordings"
@@ -61,9 +65,9 @@ def test_an_endpoint_that_is_being_made_has_no_address():
 
 
 def test_a_new_clusters_null_counts_are_no_nodes():
-    new = read_cluster(body("05", 0), {})
+    new = read_cluster(body("05", 0), ())
     assert (new.state, new.busy_nodes, new.min_nodes, new.max_nodes, new.error) == ("Creating", 0, 0, 2, "")
-    steady = read_cluster(body("05", 2), {"standard_ds2_v2": (2, 0)})
+    steady = read_cluster(body("05", 2), (Size("STANDARD_DS2_V2", 2),))
     assert (steady.state, steady.size, steady.type) == ("Steady", "Standard_DS2_v2", "AmlCompute")
     assert (steady.cores_per_node, steady.gpus_per_node, steady.tier) == (2, 0, "Dedicated")
     assert (new.idle_seconds, steady.idle_seconds) == (100, 200)
@@ -77,7 +81,7 @@ def test_a_serverless_job_is_read_from_both_versions_of_the_interface():
         assert (job.nodes, job.ranks_per_node, job.parent, job.started, job.active) == (1, 1, None, None, True)
         assert (job.display_name, job.experiment) == ("test_dataset_display_name1", "mfe-test1-dataset")
         assert job.inputs["testdataset"].startswith("azureml://datastores/workspaceblobstore/paths/LocalUpload/")
-        assert job.services["Studio"].startswith("https://ml.azure.com/runs/test_334734506738")
+        assert job.studio_url.startswith("https://ml.azure.com/runs/test_334734506738")
         assert iso(job.created) == "2026-03-27T04:02:32.701Z"
 
 
@@ -95,13 +99,29 @@ def test_a_sweep_hides_the_services_own_tags_and_has_no_best_trial_yet():
 
 
 def test_a_datastore_and_a_curated_environment_are_read():
-    store = read_datastore(body("06", 0))
-    assert (store.name, store.type, store.default) == ("workspaceblobstore", "AzureBlob", True)
+    store = read_datastore(body("06", 0), "core.windows.net")
+    assert (store.name, store.type, store.is_default) == ("workspaceblobstore", "AzureBlob", True)
+    assert store.location.startswith("https://")
+    assert ".blob.core.windows.net/" in store.location
     environment = read_environment(body("12", 0), "AzureML-sklearn-1.0-ubuntu20.04-py38-cpu")
-    assert (environment.version, environment.kind, environment.image) == ("1", "Curated", "")
-    assert environment.tags["OS"] == "Ubuntu20.04"
+    assert (environment.version, environment.image) == ("1", "")
     anonymous = read_environment(body("08", 0), "CliV2AnonymousEnvironment")
-    assert (anonymous.kind, anonymous.image) == ("UserCreated", "rayproject/ray:latest")
+    assert anonymous.image == "rayproject/ray:latest"
+
+
+def test_the_file_of_a_recorded_job_says_what_was_asked_for():
+    place = Place("00000000-0000-0000-0000-000000000", "00000", "00000")
+    command = parse(write(body("06", 5), place), None, Path())
+    assert (command.kind, command.command, command.compute) == ("command", "pip freeze", "")
+    assert command.inputs["testdataset"].path.startswith("azureml://datastores/workspaceblobstore/paths/LocalUpload/")
+    sweep = parse(write(body("09", 3), place), None, Path())
+    assert (sweep.kind, sweep.compute, sweep.get("objective", "primary_metric")) == ("sweep", "testCompute", "accuracy")
+    assert sweep.tags == {}
+    assert sweep.get("limits") == {"timeout": 300, "max_total_trials": 2, "max_concurrent_trials": 10}
+    assert [fault.code for fault in check(command) if fault.severity == "error"] == []
+    assert [fault.code for fault in check(sweep) if fault.severity == "error"] == [
+        "concurrency"
+    ]  # the service takes it
 
 
 def test_a_400_tells_its_true_cause_and_its_correlation_id():
@@ -137,24 +157,33 @@ def places(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
 
 def test_no_odd_value_anywhere_makes_a_reader_raise():
     """Whatever stands in an answer, each reader makes something of it or nothing, and the list goes on."""
-    readers = (read_job, read_run, read_operation, read_datastore, read_asset, read_sizes)
+    readers = (read_job, read_run, read_operation, read_asset, read_sizes, read_quota, read_node, output_addresses)
+    place = Place("s", "g", "w")
     for file in RECORDINGS.glob("*.json"):
         for entry in json.loads(file.read_text())["Entries"]:
             whole = entry["ResponseBody"]
-            for path in places(whole):
+            for path in list(places(whole)):
+                at = whole
+                for key in path[:-1]:
+                    at = at[key]
+                kept = at[path[-1]] if path else None
                 for odd in ODD:
                     changed = odd
                     if path:
-                        changed = copy.deepcopy(whole)
-                        at = changed
-                        for key in path[:-1]:
-                            at = at[key]
-                        at[path[-1]] = odd
+                        changed, at[path[-1]] = whole, odd
                     for read in readers:
-                        read(changed)
-                    read_cluster(changed, {}).document()
+                        read(changed if read is not output_addresses or isinstance(changed, dict) else {})
+                    read_datastore(changed, "x")
+                    changed_body(changed if isinstance(changed, dict) else {}, {})
+                    # A file is made of a job alone, and slowly: not of each odd value.
+                    if file.name.startswith(("06", "09")) and odd in (None, "x") and isinstance(changed, dict):
+                        with suppress(Invalid):
+                            write(changed, place)
+                    read_cluster(changed, ()).document()
                     read_endpoint(changed, ()).document()
                     read_deployment(changed, "birds").document()
                     read_model(changed, "birds").document()
                     read_environment(changed, "birds")
                     errors.read_fault(json.dumps(changed).encode())
+                if path:
+                    at[path[-1]] = kept

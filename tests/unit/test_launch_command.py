@@ -13,6 +13,7 @@ from tests.commands import Footplate
 from footplate.cli.dry_run import dry_run_text
 from footplate.jobfile.changes import marked
 from footplate.jobfile.check import check
+from footplate.jobfile.document import parse
 from footplate.operations import launch
 from footplate.workspace import Conflict, Invalid, Unexpected
 
@@ -162,17 +163,20 @@ def test_a_dry_run_of_a_sweep_shows_ranges_and_three_trials(footplate, tmp_path)
     assert "trial 3: lr " in text
 
 
-@pytest.mark.parametrize("kind", ["sweep", "mpi"])
-def test_what_the_local_workspace_does_not_run_yet_is_a_sentence(footplate, tmp_path, kind):
-    text = SWEEP if kind == "sweep" else f"{JOB}distribution: {{type: {kind}}}\n"
-    if kind == "mpi":
-        text = text.replace("mpi}", "mpi, process_count_per_instance: 1}")
-    written(tmp_path, text)
+def test_a_templates_misspelt_name_is_told_the_nearest(footplate):
+    for typed, hint in (("trian", "Did you mean train?"), ("zzzzz", "The templates are ")):
+        done = footplate("launch", typed)
+        assert (done.returncode, hint in done.stderr) == (2, True), done.stderr
+    assert "cannot be read" in footplate("launch", "trian.yml").stderr
+
+
+def test_what_the_local_workspace_does_not_run_is_a_sentence(footplate, tmp_path):
+    written(tmp_path, f"{JOB}distribution: {{type: ray}}\n")
     assert footplate("launch", "job.yml", "--dry-run").returncode == 0
     done = footplate("launch", "job.yml")
     assert (done.returncode, done.stdout) == (2, "")
-    assert "the local workspace does not run one yet" in done.stderr
-    assert "runs command jobs" in done.stderr
+    assert "distribution 'ray', which the local workspace does not run" in done.stderr
+    assert "with distribution pytorch, mpi, tensorflow or none" in done.stderr
     assert footplate.json("jobs") == []
 
 
@@ -333,6 +337,14 @@ def test_a_pipelines_cluster_is_written_as_azures_client_reads_it(tmp_path, type
     text = "type: pipeline\nsettings: {default_compute: azureml:cpu}\njobs:\n  a: {command: echo, environment: 'azureml:e:1'}\n"
     made = launch.prepare(written(tmp_path, text), compute=typed)
     assert made.get("settings", "default_compute") == written_as
+
+
+def test_the_compute_of_a_pipeline_is_that_of_every_step(tmp_path):
+    text = "type: pipeline\njobs:\n  a: {command: echo, compute: azureml:gpu}\n  b: {command: echo}\n"
+    made = launch.changed(parse(text, None, tmp_path), compute="local")
+    assert made.get("jobs", "a", "compute") == "azureml:local"
+    assert made.get("jobs", "b", "compute") is None
+    assert made.get("settings", "default_compute") == "azureml:local"
     assert [fault.message for fault in check(made)] == []
 
 
@@ -359,3 +371,12 @@ def test_code_that_is_one_file_is_uploaded_alone(tmp_path):
     document = launch.dry_run(launch.prepare(written(tmp_path, f"{JOB}code: train.py\n")))
     assert (document["upload"]["files"], document["upload"]["bytes"]) == (1, 7)
     assert document["upload"]["largest"] == [{"path": "train.py", "bytes": 7}]
+
+
+def test_a_dry_run_and_a_launch_say_what_azure_would_do_otherwise(footplate, tmp_path):
+    written(tmp_path, f"{JOB}resources: {{shm_size: 2g}}\n")
+    rows = footplate.json("launch", "job.yml", "--dry-run")["differs_on_azure"]
+    assert [row["topic"] for row in rows if row["topic"] == "machine"] == ["machine"]
+    assert all(set(row) == {"topic", "here", "azure"} for row in rows)
+    assert "On Azure this would differ\n  start" in footplate("launch", "job.yml", "--dry-run").stdout
+    assert "On Azure this would differ: start, " in footplate("launch", "job.yml").stderr

@@ -18,7 +18,7 @@ PLAN = Plan("true", 1, 1, "")
 
 
 def python_found(setting, tmp_path):
-    environment = rank_environment(setting, PLAN, 0, 29500, tmp_path / "shims")
+    environment = rank_environment(setting, PLAN, 0, [29500], tmp_path / "shims")
     script = "python -c 'import sys; print(sys.prefix)'"
     return subprocess.run(
         ["bash", "-c", script], env=environment, capture_output=True, text=True, check=True
@@ -45,7 +45,7 @@ def test_what_the_job_file_sets_wins_over_the_shell(monkeypatch, tmp_path):
     monkeypatch.setenv("BIRD", "of the shell")
     monkeypatch.setenv("OTHER", "of the shell")
     plan = Plan("true", 1, 1, "", {"BIRD": "of the file", "PYTHONUNBUFFERED": "0"})
-    environment = rank_environment(Setting("job", "x", sys.executable), plan, 0, 29500, tmp_path)
+    environment = rank_environment(Setting("job", "x", sys.executable), plan, 0, [29500], tmp_path)
     assert (environment["BIRD"], environment["OTHER"], environment["PYTHONUNBUFFERED"]) == (
         "of the file",
         "of the shell",
@@ -69,9 +69,21 @@ def test_a_rank_gets_its_own_place_and_not_that_of_the_job_the_console_runs_in(
     for name in outer:
         monkeypatch.setenv(name, "of the outer job")
     plan = Plan("true", 2, 2, distribution)
-    environment = rank_environment(Setting("job", "x", sys.executable), plan, 3, 29500, tmp_path)
+    environment = rank_environment(Setting("job", "x", sys.executable), plan, 3, [29500], tmp_path)
     assert {name: environment[name] for name in outer if name in environment} == own
     assert environment["AZUREML_CR_NODE_RANK"] == "1"
+
+
+def test_each_node_sees_the_gpus_that_are_its_own_unless_the_file_says_otherwise(tmp_path, monkeypatch):
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "7")
+    seen = []
+    for setting in (Setting("job", "x", sys.executable, devices=("0,1", "2,3")), Setting("job", "x", sys.executable)):
+        plan = Plan("true", 2, 2, "pytorch")
+        seen.append([rank_environment(setting, plan, r, [1], tmp_path)["CUDA_VISIBLE_DEVICES"] for r in range(4)])
+    assert seen == [["0,1", "0,1", "2,3", "2,3"], ["7"] * 4]
+    own = Plan("true", 1, 1, "", {"CUDA_VISIBLE_DEVICES": "5"})
+    setting = Setting("job", "x", sys.executable, devices=("0",))
+    assert rank_environment(setting, own, 0, [1], tmp_path)["CUDA_VISIBLE_DEVICES"] == "5"
 
 
 def test_the_python_of_the_settings_runs_jobs_with_its_links_kept(tmp_path):

@@ -18,12 +18,26 @@ CHANGES = {
     "submit",
     "cancel",
     "delete_job",
+    "rehearse",
     "register",
     "delete_model",
     "create_endpoint",
     "start_endpoint",
     "delete_endpoint",
     "deploy",
+    "create_cluster",
+    "update_cluster",
+    "delete_cluster",
+    "archive",
+    "restore",
+    "update_job",
+    "regenerate_key",
+    "set_traffic",
+    "set_mirror",
+    "create_endpoint_from",
+    "deploy_from",
+    "scale",
+    "delete_deployment",
 }
 
 
@@ -77,6 +91,8 @@ async def test_read_only_in_the_settings_holds_for_whoever_opens_the_workspace(s
         "place": "LOCAL",
         "signed_in_by": "",
         "reads_left": None,
+        "upload": None,
+        "deployment_size": "",
     }
     with pytest.raises(NotFound):
         await workspace.job("nope")

@@ -86,15 +86,18 @@ def test_no_widget_and_no_notice_reads_its_text_as_markup():
 
 def test_every_action_has_a_method_where_it_applies():
     from footplate.actions import ACTIONS
-    from footplate.app import _MODES, FootplateApp
+    from footplate.app import FootplateApp
+    from footplate.places import MODES
+    from footplate.screens.cluster import ClusterScreen
     from footplate.screens.job import JobScreen
     from footplate.screens.launch import LaunchScreen
+    from footplate.screens.monitor import MonitorScreen
     from footplate.screens.pipeline import PipelineScreen
     from footplate.screens.templates import TemplatesScreen
 
-    places = {name: type(make()) for name, make in _MODES.items() if name != "launch"}
+    places = {name: type(make()) for name, make in MODES.items() if name != "launch"}
     places |= {"job": JobScreen, "launch": LaunchScreen, "pipeline": PipelineScreen}
-    places |= {"templates": TemplatesScreen, "app": FootplateApp}
+    places |= {"templates": TemplatesScreen, "app": FootplateApp, "cluster": ClusterScreen, "monitor": MonitorScreen}
     missing = [
         f"{where}: {action.id}"
         for action in ACTIONS

@@ -191,7 +191,7 @@ def local(
 def test_the_local_workspace_is_asked_only_for_what_the_file_names(local):
     plain = document.parse(HEAD, None, Path("/nowhere"))
     facts = local(lambda workspace: gather(workspace, plain))
-    assert (facts.clusters, facts.default_cluster) == ({"local": 1}, "local")
+    assert (list(facts.clusters), facts.default_cluster) == (["local"], "local")
     assert (facts.data_assets, facts.models, facts.endpoints, facts.environments) == (None, None, None, None)
     text = f"{HEAD}inputs:\n  a: {{path: azureml:birds:1, type: uri_folder}}\n  b: {{path: azureml:nets:1, type: custom_model}}\n"
     facts = local(lambda workspace: gather(workspace, document.parse(text, None, Path("/nowhere"))))
@@ -210,6 +210,7 @@ def test_a_launch_is_checked_against_the_workspace_and_for_its_data(local, tmp_p
         ("data-missing", "error", 5),
         ("unknown-data", "error", 6),
     ]
+    assert faults[0].hint == "It has local. Or make it: footplate cluster create gpu-cluster --size SIZE."
     assert faults[2].hint == "Near: azureml:birds:1."
     settled = {"data-missing": "note", "unknown-cluster": "off"}
     faults = local(lambda workspace: check_for_launch(workspace, job_file, settled))

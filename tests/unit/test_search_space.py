@@ -174,7 +174,7 @@ def test_another_seed_and_another_name_draw_otherwise() -> None:
 def test_nested_choices_are_drawn_whole() -> None:
     nested = space("{type: choice, values: [{opt: sgd, lr: {type: choice, values: [1, 2]}}, {opt: adam}]}")
     drawn = set(search_space.draws(nested, 50))
-    assert drawn == {"{'opt': 'sgd', 'lr': 1}", "{'opt': 'sgd', 'lr': 2}", "{'opt': 'adam'}"}
+    assert drawn == {'{"opt": "sgd", "lr": 1}', '{"opt": "sgd", "lr": 2}', '{"opt": "adam"}'}
 
 
 @pytest.mark.parametrize(

@@ -23,7 +23,7 @@ read_only = true
 
 @pytest.fixture
 def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    for name in ("FOOTPLATE_WORKSPACE", "FOOTPLATE_LOCAL_PYTHON", "FOOTPLATE_SERVING_PYTHON"):
+    for name in ("FOOTPLATE_WORKSPACE", "FOOTPLATE_LOCAL_PYTHON", "FOOTPLATE_LOCAL_NODES", "FOOTPLATE_SERVING_PYTHON"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("FOOTPLATE_HOME", str(tmp_path / "home"))
     monkeypatch.setenv("FOOTPLATE_CONFIG", str(tmp_path / "config.toml"))
@@ -126,3 +126,25 @@ def test_severities_are_read_and_a_wrong_one_names_the_nearest(file):
         assert words in refused.value.sentence
         assert str(file) in refused.value.sentence
         assert step in refused.value.next_step
+
+
+def test_the_nodes_of_local_come_from_the_file_and_the_environment_goes_before(file, monkeypatch):
+    assert settings.load().local.nodes == 0
+    file.write_text("[local]\nnodes = 3\n")
+    assert settings.load().local.nodes == 3
+    monkeypatch.setenv("FOOTPLATE_LOCAL_NODES", "5")
+    assert settings.load().local.nodes == 5
+
+
+@pytest.mark.parametrize("value", ["-1", "101", "1.5", "true", "'2'"])
+def test_nodes_that_are_no_number_of_nodes_are_refused(file, value):
+    file.write_text(f"[local]\nnodes = {value}\n")
+    with pytest.raises(Invalid, match=r"local\.nodes must be a whole number from 0 to 100"):
+        settings.load()
+
+
+@pytest.mark.parametrize("value", ["-1", "101", "1.5", "", "two"])
+def test_nodes_of_the_environment_that_are_none_are_refused_by_the_variables_name(file, monkeypatch, value):
+    monkeypatch.setenv("FOOTPLATE_LOCAL_NODES", value)
+    with pytest.raises(Invalid, match="FOOTPLATE_LOCAL_NODES must be a whole number"):
+        settings.load()

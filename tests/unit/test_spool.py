@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import resource
 import socket
 import subprocess
 import sys
@@ -63,6 +64,23 @@ async def test_after_a_fault_it_goes_on_at_the_same_byte(tmp_path):
         await spool.step()
     held.fault = None
     assert not await spool.step()
+    assert spool.file.read_bytes() == b"01234567"
+
+
+async def test_what_a_full_disk_took_of_a_piece_is_not_there_twice(tmp_path):
+    held = Held(b"01234567")
+    spool = Spool(held, "wren", "log", tmp_path / "a.log")
+    await spool.step()
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (6, limits[1]))
+    try:
+        with pytest.raises(OSError, match="File too large"):
+            await spool.step()
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert spool.file.read_bytes() == b"012345"
+    while await spool.step():
+        pass
     assert spool.file.read_bytes() == b"01234567"
 
 

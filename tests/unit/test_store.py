@@ -5,11 +5,13 @@ from __future__ import annotations
 import sqlite3
 import subprocess
 import sys
+from dataclasses import fields, replace
 
 import pytest
 
+from footplate.local import records
 from footplate.local.store import SCHEMA_VERSION, Store
-from footplate.workspace import Conflict, Unexpected
+from footplate.workspace import Conflict, Invalid, Job, Unexpected
 
 _INSERT = "INSERT INTO endpoint (name, state, created) VALUES (?, 'Stopped', 0)"
 
@@ -61,6 +63,15 @@ def test_a_taken_name_stays_the_callers_to_answer(store):
         db.execute(_INSERT, ("twin",))
 
 
+@pytest.mark.parametrize(("value", "words"), [("v\udcf6gel", "not UTF-8"), (2**63, "too large")])
+def test_what_sqlite_cannot_hold_is_refused_in_a_sentence(store, value, words):
+    with pytest.raises(Invalid, match=words), store.read() as db:
+        db.execute("SELECT * FROM endpoint WHERE name = ?", (value,))
+    with pytest.raises(Invalid, match=words), store.write() as db:
+        db.execute(_INSERT, (value,))
+    assert endpoints(store) == []
+
+
 def test_a_newer_store_is_refused_in_a_sentence(store):
     with sqlite3.connect(store.file) as db:
         db.execute(f"PRAGMA user_version = {SCHEMA_VERSION + 1}")
@@ -95,3 +106,19 @@ def test_deleting_a_job_deletes_what_hangs_on_it(store):
         db.execute("INSERT INTO rank VALUES ('a', 0, 1, 1.0, NULL)")
         db.execute("DELETE FROM job")
         assert db.execute("SELECT (SELECT count(*) FROM slot) + (SELECT count(*) FROM rank)").fetchone()[0] == 0
+
+
+def test_a_listed_job_is_whole(store):
+    """It is made without the dataclass's own `__init__`, which is too slow for lists: no field may be forgotten."""
+    with store.write() as db:
+        db.execute(
+            "INSERT INTO job (name, display_name, type, status, experiment, compute, created, started, tags, inputs, nodes, "
+            "ranks_per_node, command, plan, metric, primary_metric) VALUES "
+            "('a', 'A', 'sweep', 'Running', 'x', 'local', 1, 2, '{\"b\": \"c\"}', '[]', 1, 1, 'true', '{}', 0.5, 'acc')"
+        )
+        listed = records.listed(db.execute(f"SELECT {records.JOB_COLUMNS} FROM job").fetchone(), None)
+        alone = records.job(db.execute("SELECT * FROM job").fetchone())
+    made = Job(**{field.name: getattr(listed, field.name) for field in fields(Job)})
+    assert listed == alone == made
+    assert (listed.tags, listed.inputs, listed.headline, listed.studio_url) == ({"b": "c"}, {}, ("acc", 0.5), "")
+    assert replace(listed, note="x").note == "x"

@@ -364,7 +364,22 @@ def test_a_job_goes_on_by_itself_where_the_clock_runs() -> None:
 def test_the_figures_of_a_deployment_come_minutes_late(raw: RawClient, wire: WireServer) -> None:
     wire.seed.endpoint("live", {"blue": 100})
     path = "onlineEndpoints/live/deployments/blue/providers/Microsoft.Insights/metrics"
-    answer = raw.get(f"{path}?metricnames=RequestsPerMinute,RequestLatency", "2024-02-01")
-    assert [one["name"]["value"] for one in answer["value"]] == ["RequestsPerMinute", "RequestLatency"]
-    newest = answer["value"][0]["timeseries"][0]["data"][-1]["timeStamp"]
+    answer = raw.get(f"{path}?metricnames=RequestsPerMinute,RequestLatency_P95", "2024-02-01")
+    assert [one["name"]["value"] for one in answer["value"]] == ["RequestsPerMinute", "RequestLatency_P95"]
+    newest = [one["timeStamp"] for one in answer["value"][0]["timeseries"][0]["data"] if "average" in one][-1]
     assert datetime.fromisoformat(newest) <= wire.now - timedelta(minutes=3)
+    assert "error" in raw.get(f"{path}?metricnames=RequestLatency", "2024-02-01")  # an endpoint has it, no deployment
+
+
+def test_a_role_is_told_and_what_it_has_not_is_refused(raw: RawClient, wire: WireServer) -> None:
+    wire.seed.cluster("cpu")
+    wire.role = "AzureML Data Scientist"
+    (told,) = raw.get("providers/Microsoft.Authorization/permissions", "2022-04-01")["value"]
+    assert "Microsoft.MachineLearningServices/workspaces/computes/*/write" in told["notActions"]
+    assert raw.get("computes/cpu")["name"] == "cpu"
+    refused = raw.send("DELETE", "computes/cpu?api-version=2024-01-01-preview")
+    assert (refused.status_code, refused.json()["error"]["code"]) == (403, "AuthorizationFailed")
+    assert "workspaces/computes/delete" in refused.json()["error"]["message"]
+    assert raw.send("POST", "jobs/nobody/cancel?api-version=2024-01-01-preview").status_code == 404
+    wire.role = "Reader"
+    assert raw.send("POST", "jobs/nobody/cancel?api-version=2024-01-01-preview").status_code == 403

@@ -35,8 +35,9 @@ class BlobService:
     account = "acct"
 
     def __init__(self, wire: WireServer) -> None:
-        """With a key of its own for signatures."""
+        """With a key of its own for signatures; `data_role` says whether tokens may read blobs."""
         self._wire = wire
+        self.data_role = True
         self._key = secrets.token_bytes(32)
 
     def forget_signatures(self) -> None:
@@ -75,6 +76,10 @@ class BlobService:
     def _allowed(self, call: Call, container: str, path: str) -> Reply | None:
         """Why a signature does not do, as the answer."""
         query = call.query
+        if "sig" not in query and call.headers.get("Authorization"):
+            if self._wire.tokens.why_not(call.headers["Authorization"]):
+                return _refuse(401, "InvalidAuthenticationInfo")
+            return None if self.data_role else _refuse(403, "AuthorizationPermissionMismatch")
         kind = query.get("sr", "a")
         scope = {"b": f"{container}/{path}", "c": container, "a": ""}.get(kind, "?")
         good = self._sign(scope, {key: query.get(key, "") for key in ("se", "sp", "sr")})
@@ -128,6 +133,8 @@ class BlobService:
         size = len(blob.data)
         if call.method == "HEAD":
             return Reply(200, None, {**headers, "Content-Length": str(size)})
+        if call.headers.get("If-Match", blob.etag) not in (blob.etag, "*"):
+            return _refuse(412, "ConditionNotMet")
         wanted = call.headers.get("Range") or call.headers.get("x-ms-range") or ""
         found = re.fullmatch(r"bytes=(\d+)-(\d*)", wanted.strip())
         if not found:
@@ -216,6 +223,7 @@ class BlobService:
             f"<Blob><Name>{escape(name)}</Name><Properties><Creation-Time>{stamp}</Creation-Time>"
             f"<Last-Modified>{stamp}</Last-Modified><Etag>{escape(blob.etag.strip(chr(34)))}</Etag>"
             f"<Content-Length>{len(blob.data)}</Content-Length><Content-Type>{blob.content_type}</Content-Type>"
+            f"<Content-MD5>{_md5(blob.data)}</Content-MD5>"
             "<BlobType>BlockBlob</BlobType><LeaseStatus>unlocked</LeaseStatus><LeaseState>available</LeaseState>"
             "</Properties><OrMetadata /></Blob>"
         )

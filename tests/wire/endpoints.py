@@ -176,8 +176,16 @@ def _check_traffic(state: State, endpoint: str, traffic: Body, mirror: Body) -> 
     total = sum(int(value) for value in traffic.values())
     if traffic and total not in (0, 100):
         raise errors.bad_argument(f"The sum of traffic must be 0 or 100, not {total}.", "InvalidTraffic")
-    if sum(int(value) for value in mirror.values()) > 50:
+    live = {name: int(value) for name, value in mirror.items() if int(value)}
+    if sum(live.values()) > 50:
         raise errors.bad_argument("Mirror traffic must be between 0 and 50.", "InvalidTraffic")
+    if len(live) > 1:
+        raise errors.bad_argument("Mirror traffic can be sent to one deployment only.", "InvalidTraffic")
+    both = [name for name in live if int(traffic.get(name, 0))]
+    if both:
+        raise errors.bad_argument(
+            f"Deployment {both[0]} has live traffic, and cannot have mirror traffic.", "InvalidTraffic"
+        )
 
 
 @routes.on("PATCH", EP)

@@ -91,8 +91,8 @@ def patch(call: Call) -> Reply:
 def patch_tags(call: Call) -> Reply:
     """Add tags to a run, or take some away."""
     run, given = _find(call), call.json
-    run["tags"] |= given.get("values") or {}
-    for key in given.get("removeKeys") or []:
+    run["tags"] |= given.get("tagsToModify") or {}
+    for key in given.get("tagsToDelete") or []:
         run["tags"].pop(key, None)
     return Reply(body=run)
 
@@ -148,12 +148,14 @@ def run_data(call: Call) -> Reply:
 def batch_run_data(call: Call) -> Reply:
     """Several runs, by their names."""
     runs = call.wire.state.runs
-    names = [one["runId"] for one in call.json.get("runDataRequests") or []]
-    values = {name: {"runMetadata": runs[name], "runDefinition": None} for name in names if name in runs}
-    missing = {
-        name: {"error": {"code": "NotFound", "message": f"Run {name} not found."}} for name in names if name not in runs
+    asked = {key: one["runId"] for key, one in (call.json.get("requests") or {}).items()}
+    found = {key: {"runMetadata": runs[name], "runDefinition": None} for key, name in asked.items() if name in runs}
+    failed = {
+        key: {"error": {"code": "NotFound", "message": f"Run {name} not found."}}
+        for key, name in asked.items()
+        if name not in runs
     }
-    return Reply(body={"runDataResults": values, "errors": missing})
+    return Reply(body={"successfulResults": found, "failedResults": failed})
 
 
 @routes.on("GET", _RUNS + r"/(?P<run>[^/:]+)/serviceinstances/(?P<node>[^/]+)")

@@ -99,6 +99,14 @@ class Seeds:
         return self._state.workspaces[name]
 
     @_locked
+    def subscription(self, identity: str, name: str, *workspaces: str, closed: bool = False) -> None:
+        """One more subscription to pick from, with workspaces in the group `elsewhere`; `closed`: it refuses to be looked into."""
+        group = f"/subscriptions/{identity}/resourceGroups/elsewhere"
+        kind = "Microsoft.MachineLearningServices/workspaces"
+        listed = [{"id": f"{group}/providers/{kind}/{one}", "name": one, "location": "westus3"} for one in workspaces]
+        self._state.other_subscriptions[identity] = (name, None if closed else listed)
+
+    @_locked
     def instance(self, name: str, size: str = "Standard_DS3_v2", state: str = "Running") -> Body:
         """A compute instance."""
         inner: Body = {

@@ -32,6 +32,7 @@ from tests.wire import (
     jobs,
     monitor,
     operations,
+    permissions,
     registries,
     scoring,
     sizes,
@@ -52,7 +53,7 @@ from tests.wire.tokens import Tokens
 _ROUTES = Routes()
 _MODULES = (
     *(jobs, computes, history, workspaces, operations, sizes, assets, datastores),
-    *(endpoints, deployments, monitor, tracking, registries),
+    *(endpoints, deployments, monitor, tracking, registries, permissions),
 )
 for _module in _MODULES:
     _ROUTES.extend(_module.routes)
@@ -107,6 +108,8 @@ class WireServer:
         """How deployments fail, by `endpoint/name`: the error of their operation."""
         self.served: dict[str, Counter[str]] = {}
         """How many requests each deployment of an endpoint has had by traffic."""
+        self.role = "Contributor"
+        """The built-in role of whoever signs in: `permissions.ROLES`."""
         self.faults = Faults()
         self.limits = Limits(self.clock, enforced=limits_enforced)
         self.tokens = Tokens()
@@ -349,6 +352,7 @@ class WireServer:
             text = "The api-version query parameter (?api-version=) is required for all requests."
             raise Refusal(400, "MissingApiVersionParameter", text, plain=True)
         workspaces.check_scope(call)
+        permissions.check_action(call)
         return handler(call)
 
     def _sign_in(self, call: Call) -> Reply:

@@ -80,6 +80,8 @@ class State:
         self.workspace_guid = "23329d4e-9b5f-403d-a218-c4e4f8323f5a"
         self.author = "A. Person"
         self.workspaces: dict[str, Body] = {}
+        self.other_subscriptions: dict[str, tuple[str, list[Body] | None]] = {}
+        """Name and workspaces of subscriptions beside the one that is served; None: the principal may not look into it."""
         self.clusters: dict[str, Body] = {}
         self.nodes: dict[str, list[Body]] = {}
         self.jobs: dict[str, Body] = {}

@@ -75,14 +75,22 @@ def workspace_body(state: State, name: str, api: str) -> Body:
 @routes.on("GET", "/subscriptions")
 def subscriptions(call: Call) -> Reply:
     """The subscriptions that the principal sees."""
-    one = call.wire.state.subscription_id
-    shown = {
-        "id": f"/subscriptions/{one}",
+    state = call.wire.state
+    named = {
+        state.subscription_id: "Pay-As-You-Go",
+        **{key: name for key, (name, _) in state.other_subscriptions.items()},
+    }
+    return page(call, [_subscription(identity, name) for identity, name in named.items()])
+
+
+def _subscription(identity: str, name: str) -> Body:
+    return {
+        "id": f"/subscriptions/{identity}",
         "authorizationSource": "RoleBased",
         "managedByTenants": [],
-        "subscriptionId": one,
+        "subscriptionId": identity,
         "tenantId": TENANT,
-        "displayName": "Pay-As-You-Go",
+        "displayName": name,
         "state": "Enabled",
         "subscriptionPolicies": {
             "locationPlacementId": "Public_2014-09-01",
@@ -90,7 +98,6 @@ def subscriptions(call: Call) -> Reply:
             "spendingLimit": "Off",
         },
     }
-    return Reply(body={"value": [shown], "count": {"type": "Total", "value": 1}})
 
 
 @routes.on("GET", "/tenants")
@@ -118,7 +125,14 @@ def resource_groups(call: Call) -> Reply:
 )
 def list_workspaces(call: Call) -> Reply:
     """The workspaces of a subscription or a resource group."""
-    return page(call, list(call.wire.state.workspaces.values()))
+    state = call.wire.state
+    if call["subscription"] in state.other_subscriptions:
+        name, listed = state.other_subscriptions[call["subscription"]]
+        if listed is None:
+            text = f"The client does not have authorization to perform action over scope of {name}."
+            raise Refusal(403, "AuthorizationFailed", text, plain=True)
+        return page(call, listed)
+    return page(call, list(state.workspaces.values()))
 
 
 @routes.on("GET", WS)
@@ -139,6 +153,8 @@ def check_scope(call: Call) -> None:
     """Refuse a path with a subscription, group or workspace that is not there; which of them, the code tells."""
     state, parts = call.wire.state, call.parts
     subscription, group = parts.get("subscription"), parts.get("group")
+    if subscription in state.other_subscriptions and "workspace" not in parts:
+        return
     if subscription is not None and subscription.lower() != state.subscription_id.lower():
         text = f"The subscription '{subscription}' could not be found."
         raise Refusal(404, "SubscriptionNotFound", text, plain=True)

@@ -16,6 +16,7 @@ from footplate import paths
 from footplate.app import FootplateApp
 from footplate.azure.workspace import AzureWorkspace
 from footplate.screens.job import JobScreen
+from footplate.screens.job_metrics import MetricsPane
 from footplate.screens.listing import ListScreen
 from footplate.screens.sign_in import SignInDialog
 from footplate.widgets.chrome import KeyLine, TopLine
@@ -208,10 +209,12 @@ async def test_a_sweep_opens_on_its_trials_and_a_trial_on_its_log(wire, config):
     async with app.run_test(size=(120, 30)) as pilot:
         await until(pilot, lambda: isinstance(app.screen, ListScreen) and app.screen.table.cursor_key == "sweep")
         await pilot.press("enter")
-        await until(pilot, lambda: isinstance(app.screen, JobScreen) and len(app.screen._children) == 2)
+        await until(pilot, lambda: isinstance(app.screen, JobScreen) and len(app.screen.children_shown) == 2)
         sweep = app.screen
         assert "trials 2" in str(sweep.query_one("#tabs", Static).render())
-        assert "learning_rate 0.00" in str(sweep.query_one("#children", VirtualTable).rows[0].cells[3])
+        trials = sweep.query_one("#trials", VirtualTable)
+        at = next(n for n, column in enumerate(trials.columns) if column.title == "learning_rate")
+        assert str(trials.rows[0].cells[at]).startswith("0.0")
         await pilot.press("enter")
         await until(pilot, lambda: app.screen is not sweep and isinstance(app.screen, JobScreen))
         await until(pilot, lambda: log(app).total_lines)
@@ -314,4 +317,4 @@ async def test_a_running_job_is_followed_to_its_end(wire, config):
         await until(pilot, lambda: app.screen.job.status == "Completed" and not busy(app))
         (blob,) = [blob for (_, path), blob in wire.state.blobs.items() if path.endswith("dcid.now/" + LOG)]
         assert log(app).path.read_bytes() == bytes(blob.data)
-        assert app.screen._metrics
+        assert app.screen.query_one(MetricsPane).metrics

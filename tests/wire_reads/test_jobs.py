@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import gzip
 import re
 
 import pytest
-from tests.wire import faults
+from tests.wire import JobPlan, faults
 
 from footplate import settings
 from footplate.workspace import (
@@ -130,6 +131,7 @@ async def test_a_sweep_names_its_best_trial_and_its_trials_have_their_values(wir
     sweep = await azure.job("sweep")
     assert (sweep.status, sweep.type, dict(sweep.tags)) == ("Completed", "sweep", {"owner": "me"})
     assert (sweep.primary_metric, sweep.goal) == ("best_val_acc", "Maximize")
+    assert sweep.headline == ("best_val_acc", max(job.metric for job in await azure.children("sweep")))
     trials = {job.name: job for job in await azure.children("sweep")}
     assert sorted(trials) == [f"sweep_{number}" for number in range(4)]
     assert sweep.best_child in trials
@@ -137,7 +139,30 @@ async def test_a_sweep_names_its_best_trial_and_its_trials_have_their_values(wir
         assert set(trial.parameters) == {"learning_rate", "batch_size"}
         assert (trial.parent, trial.status, trial.experiment) == ("sweep", "Completed", "birds")
         assert trial.document()["parameters"] == dict(trial.parameters)
+        alone = await azure.job(trial.name)
+        assert trial.studio_url == alone.studio_url != sweep.studio_url
+        assert (dict(alone.parameters), dict(alone.tags)) == (dict(trial.parameters), {})
     assert "best_child" not in trials["sweep_0"].document()
+
+
+@pytest.mark.parametrize(("goal", "best"), [("Maximize", 0.99), ("Minimize", 0.2)])
+async def test_a_trials_metric_is_its_best_value_and_not_its_last(wire, azure, goal, best):
+    wire.seed.sweep("sweep", trials=2, at_once=2)["properties"]["objective"]["goal"] = goal
+    wire.advance(5)
+    assert [trial.metric for trial in await azure.children("sweep")] == [None, None]
+    wire.advance(20)
+    assert {trial.status for trial in await azure.children("sweep")} == {"Running"}
+    for step, value in enumerate((0.3, 0.99, float("nan"), 0.2, 0.4)):
+        wire.life.log_metric("sweep_0", "best_val_acc", value, step)
+    found = {trial.name: trial.metric for trial in await azure.children("sweep")}
+    assert found["sweep_0"] == best
+    wire.advance(600)
+    await azure.children("sweep")
+    asked = len(wire.requests)
+    await azure.children("sweep")  # of what has ended nothing is asked again
+    assert [seen.path.rpartition("/")[2] for seen in wire.requests[asked:]] == ["sweep", "children"]
+    wire.faults.add("GET", "/metrics/get-history", faults.fail(503), times=None)
+    assert len(await azure.children("sweep")) == 2
 
 
 async def test_more_children_than_a_page_are_all_read(wire, azure):
@@ -163,7 +188,6 @@ async def test_cancel_asks_once_and_ends_the_job(wire, azure):
 
 async def test_what_footplate_cannot_do_on_azure_yet_is_said_and_nothing_is_sent(wire, azure):
     acts = {
-        "job_file": lambda: azure.job_file("x"),
         "delete_job": lambda: azure.delete_job("x"),
         "delete_model": lambda: azure.delete_model("m:1"),
         "start_endpoint": lambda: azure.start_endpoint("birds"),
@@ -174,6 +198,99 @@ async def test_what_footplate_cannot_do_on_azure_yet_is_said_and_nothing_is_sent
             await act()
         assert refused.value.sentence == azure.capabilities[name]
     assert wire.requests == []
+
+
+async def test_why_a_job_waits_is_told_by_the_service_or_its_cluster(wire, azure):
+    wire.seed.cluster("gpu", "Standard_NC4as_T4_v3", high=2)
+    compute = {"computeId": f"{wire.state.ws}/computes/gpu"}
+    wire.seed.submit("holds", resources={"instanceCount": 2}, **compute)
+    wire.seed.submit("waits", **compute)
+    wire.seed.submit("never", resources={"instanceCount": 8}, **compute)
+    wire.advance(14)
+    assert (await azure.job("waits")).note == "Waits for 1 node of gpu: 0 of 2 run jobs, the cluster is Resizing."
+    assert (await azure.job("never")).note == "Waits for 8 nodes of gpu, which has 2 at most: it waits for good."
+    assert paths(wire).count("/computes/gpu") == 1  # asked for once, however many wait and look
+    wire.seed.job("anywhere", "Queued", resources={"instanceCount": 2, "instanceType": "Standard_DS3_v2"})
+    assert (await azure.job("anywhere")).note == "Waits for 2 nodes of serverless Standard_DS3_v2."
+    assert sum(path.startswith("/computes/") for path in paths(wire)) == 1
+    wire.state.runs["waits"]["queueingInfo"] = {"code": "Quota", "message": "It is the 3rd in the queue."}
+    job = await azure.job("waits")
+    assert (job.status, job.note) == ("Queued", "It is the 3rd in the queue.")
+    assert [(stage.name, stage.ended) for stage in job.stages] == [("Submitted", None)]
+    wire.advance(200)
+    holds = await azure.job("holds")
+    assert [stage.name for stage in holds.stages] == ["Submitted", "Running"]
+    assert (holds.stages[0].ended, holds.stages[1].started, holds.stages[1].ended) == (
+        holds.started,
+        holds.started,
+        holds.ended,
+    )
+
+
+async def test_while_its_image_is_built_a_job_says_so_and_that_log_comes_first(wire, azure):
+    wire.plans["new"] = JobPlan(image_build=600)
+    wire.seed.submit("new")
+    wire.advance(30)
+    job = await azure.job("new")
+    assert (job.status, job.note) == ("Preparing", "Its image is being built: azureml-logs/20_image_build_log.txt")
+    assert (await azure.log_files("new"))[0].path == "azureml-logs/20_image_build_log.txt"
+    wire.advance(700)
+    assert (await azure.job("new")).note == ""
+
+
+async def test_a_display_name_and_tags_are_changed_as_the_sdk_changes_them(wire, azure):
+    from tests.wire.client import real_client
+
+    wire.seed.job("ours", tags={"owner": "me", "old": "x"})
+    wire.seed.job("theirs", tags={"owner": "me", "old": "x"})
+    job = await azure.update_job("ours", display_name="birds [b]", tags={"owner": "you", "old": None, "new": "1"})
+    assert (job.display_name, dict(job.tags)) == ("birds [b]", {"owner": "you", "new": "1"})
+
+    def by_sdk():
+        with real_client(wire) as ml:
+            ml.jobs.update("theirs", display_name="birds [b]", tags={"owner": "you", "new": "1"})
+
+    await asyncio.to_thread(by_sdk)
+    ours, *removal, theirs = [seen for seen in wire.requests if seen.method == "PATCH"]
+    assert (ours.body, ours.path.replace("ours", "theirs")) == (theirs.body, theirs.path)
+    assert [seen.body for seen in removal] == [{"tagsToModify": {}, "tagsToDelete": ["old"]}]
+    for changes in ({"display_name": " "}, {"tags": {"": "x"}}, {"tags": {"_aml_system_x": None}}):
+        with pytest.raises(Invalid):
+            await azure.update_job("ours", **changes)
+    with pytest.raises(NotFound):
+        await azure.update_job("nobody", tags={"a": "b"})
+
+
+async def test_services_have_their_links_while_the_job_runs(wire, azure):
+    services = {"lab": {"jobServiceType": "JupyterLab"}, "shell": {"jobServiceType": "SSH"}}
+    wire.seed.submit("plain")
+    wire.seed.submit("served", services=services)
+    assert await azure.services("plain") == ()
+    assert [(service.name, service.status, service.url) for service in await azure.services("served")] == [
+        ("lab", "Unavailable", ""),
+        ("shell", "Unavailable", ""),
+    ]
+    wire.advance(30)
+    lab, shell = await azure.services("served")
+    assert (lab.type, lab.status, lab.url) == (
+        "JupyterLab",
+        "Running",
+        "https://ml-served.eastus2.instances.azureml.ms/lab",
+    )
+    assert shell.type == "SSH"
+    assert (await azure.job("served")).studio_url.startswith("https://ml.azure.com/runs/served?wsid=/subscriptions/")
+
+
+async def test_environments_and_datastores_are_listed_without_secrets(wire, azure):
+    wire.seed.environment("torch-gpu", "3")
+    wire.seed.environment("torch-gpu", "12")
+    found = {one.name: one for one in await azure.environments()}
+    assert found["torch-gpu"].version == "12"
+    default, artifacts = await azure.datastores()
+    assert (default.name, default.type, default.is_default) == ("workspaceblobstore", "AzureBlob", True)
+    assert default.location == f"https://acct.blob.{wire.storage_endpoint}/azureml-blobstore-1"
+    assert (artifacts.name, artifacts.is_default) == ("workspaceartifactstore", False)
+    assert not any("listSecrets" in seen.path for seen in wire.requests)
 
 
 async def test_a_short_retry_after_is_waited_for_and_a_long_one_told(wire, azure):
@@ -285,28 +402,6 @@ async def test_a_read_only_azure_workspace_refuses_to_cancel(wire, azure):
     with pytest.raises(NotAllowed):
         await read_only(azure).cancel("long")
     assert not wire.requests
-
-
-async def test_clusters_are_read_with_their_nodes_and_sizes(wire, azure):
-    wire.seed.demo()
-    found = {cluster.name: cluster for cluster in await azure.clusters()}
-    assert list(found) == sorted(found)
-    gpu = found["gpu"]
-    assert (gpu.type, gpu.gpus_per_node, gpu.tier, gpu.max_nodes, gpu.idle_seconds) == (
-        "AmlCompute",
-        1,
-        "LowPriority",
-        2,
-        120,
-    )
-    assert (found["k8s"].type, found["notebook"].type, found["notebook"].state) == (
-        "Kubernetes",
-        "ComputeInstance",
-        "Running",
-    )
-    asked = len(wire.requests)
-    await azure.clusters()
-    assert len(wire.requests) == asked + 1
 
 
 async def test_the_console_looks_less_often_when_few_reads_are_left(wire, azure):

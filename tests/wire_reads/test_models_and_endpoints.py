@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from tests.wire import faults
@@ -83,6 +84,31 @@ async def test_one_model_is_found_by_version_label_or_name_with_what_its_files_s
         await azure.model("birds@oldest")
 
 
+async def test_a_model_says_which_job_trial_values_and_commit_it_comes_from(wire, azure):
+    wire.seed.sweep("hunt", trials=2, at_once=2)
+    wire.advance(4000)
+    trial = wire.state.children["hunt"][0]
+    wire.seed.model("birds", "1", job=trial)
+    metadata = {"metrics": {"best_val_acc": 0.75}, "git_commit": "abc123"}
+    files = f"ExperimentRun/dcid.{trial}/outputs/model/model.json"
+    wire.state.put_blob("azureml", files, json.dumps(metadata).encode())
+    found = (await azure.model("birds:1")).lineage
+    assert (found["job"], found["trial"]) == ("hunt", trial)
+    assert set(found["parameters"]) == {"learning_rate", "batch_size"}
+    assert (found["metric"], found["commit"]) == ({"best_val_acc": 0.75}, "abc123")
+    wire.seed.job("alone")
+    wire.seed.model("fish", "1", job="alone")
+    assert (await azure.model("fish:1")).lineage["job"] == "alone"
+    assert (await azure.model("fish:1")).lineage["parameters"]["num_epochs"] == "15"
+    wire.seed.model("lost", "1", job="nobody")
+    assert (await azure.model("lost:1")).lineage == {"job": "nobody"}
+    wire.seed.model("made", "1")
+    wire.requests.clear()
+    assert (await azure.model("made:1")).lineage == {}
+    await azure.model("fish:1")  # its job is known by now
+    assert not [path for path in paths(wire) if path.startswith("/jobs/") or "/runs/" in path]
+
+
 async def test_a_model_is_told_of_though_its_files_are_out_of_reach(wire, azure):
     wire.seed.model("birds")
     wire.faults.add("GET", "/blob/", faults.fail("firewall"), times=None)
@@ -147,8 +173,14 @@ async def test_keys_stay_out_of_sight_and_are_not_there_where_tokens_are(wire, a
     keys = await azure.keys("birds")
     assert {keys.primary, keys.secondary} == set(wire.state.keys["birds"].values())
     assert keys.primary not in repr(keys)
-    with pytest.raises(Invalid, match="takes tokens"):
-        await azure.keys("tokens")
+    assert keys.expires is None
+    token = await azure.keys("tokens")
+    assert (wire.tokens.why_not(f"Bearer {token.primary}"), token.secondary) == ("", "")
+    assert timedelta(hours=5) < token.expires - datetime.now(UTC) < timedelta(hours=13)
+    assert token.primary not in repr(token)
+    wire.seed.endpoint("directory", {"blue": 100}, auth="AADToken")
+    with pytest.raises(Invalid, match="tokens of the directory"):
+        await azure.keys("directory")
 
 
 @pytest.mark.parametrize("auth", ["Key", "AMLToken", "AADToken"])
@@ -198,8 +230,18 @@ async def test_an_endpoint_that_is_being_made_has_no_address_yet(wire, azure):
 
 async def test_a_deployments_log_is_its_last_lines(wire, azure):
     wire.seed.endpoint("birds", {"blue": 100})
-    wire.state.deployment_logs["birds/blue"] = {"InferenceServer": "one\ntwo\nthree\n"}
+    wire.state.deployment_logs["birds/blue"] = {
+        "InferenceServer": "one\ntwo\nthree\n",
+        "StorageInitializer": "downloading\ndone\n",
+    }
     assert await azure.deployment_log("birds", "blue", 2) == "two\nthree\n"
+    assert await azure.deployment_log("birds", "blue", 9, "storage-initializer") == "downloading\ndone\n"
+    with pytest.raises(Invalid, match="no container 'sidecar'"):
+        await azure.deployment_log("birds", "blue", 9, "sidecar")
     assert await azure.deployment_log("birds", "blue", 0) == ""
     with pytest.raises(NotFound, match="deployment 'red' of endpoint 'birds'"):
         await azure.deployment_log("birds", "red", 10)
+
+
+async def test_a_model_is_deployed_on_the_smallest_size_that_is_recommended(azure):
+    assert azure.deployment_size == "Standard_DS3_v2"

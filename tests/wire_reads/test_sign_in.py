@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import json
+import stat
 import threading
 import time
 from collections.abc import Iterator
@@ -18,6 +19,7 @@ from footplate import settings
 from footplate.azure import sign_in
 from footplate.azure.clouds import Cloud
 from footplate.azure.credential import CachingCredential
+from footplate.azure.kept_sign_in import KeptSignIn
 from footplate.workspace import JobFilter, NotSignedIn
 from footplate.workspace.open import open_workspace
 
@@ -201,6 +203,66 @@ def test_a_wrong_secret_is_told_and_the_secret_is_not(directory, cloud, monkeypa
     assert "the environment's service principal: " in refused.value.raw
     assert "wrong secret" in refused.value.raw
     assert "hush-hush" not in f"{refused.value} {refused.value.raw}"
+
+
+@pytest.fixture
+def own_home(tmp_path, monkeypatch) -> Path:
+    """A user's home with nothing in it, and no tool's login."""
+    home = tmp_path / "user"
+    home.mkdir()
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.setenv("FOOTPLATE_HOME", str(home / "footplate"))
+    monkeypatch.setenv("PATH", "")
+    monkeypatch.delenv("AZURE_TOKEN_CREDENTIALS", raising=False)
+    monkeypatch.setattr(sign_in, "_has_identity", lambda _: False)
+    return home
+
+
+def kept_files(home: Path) -> list[Path]:
+    return [path for path in home.rglob("*") if path.is_file()]
+
+
+def sign_in_once(cloud: Cloud, kept: KeptSignIn | None) -> None:
+    source = sign_in.DeviceCodeSource(cloud, TENANT, lambda code: None, kept)
+    source.sign_in(SCOPE)
+    source.close()
+
+
+def test_a_device_code_sign_in_is_kept_where_that_is_asked_for_and_needs_no_other_code(directory, cloud, own_home):
+    directory.typed = True
+    sign_in_once(cloud, KeptSignIn(cloud, TENANT))
+    assert {stat.S_IMODE(file.stat().st_mode) for file in kept_files(own_home)} == {0o600}
+    directory.grants.clear()
+    credential = sign_in.credential_of(cloud, TENANT, "", token_cache=True)
+    assert credential.get_token_info(SCOPE).token
+    assert credential.name == "a device code of before"
+    credential.close()
+    assert "device_code" not in directory.grants
+    other = sign_in.credential_of(cloud, "another-tenant", "", token_cache=True)
+    with pytest.raises(NotSignedIn, match="You are not signed in"):
+        other.get_token_info(SCOPE)
+
+
+def test_without_asking_no_sign_in_is_kept(directory, cloud, own_home):
+    directory.typed = True
+    sign_in_once(cloud, None)
+    assert kept_files(own_home) == []
+    with pytest.raises(NotSignedIn, match="You are not signed in"):
+        sign_in.credential_of(cloud, TENANT, "", token_cache=True).get_token_info(SCOPE)
+
+
+def test_a_kept_sign_in_that_is_worth_nothing_any_more_is_passed_over(directory, cloud, own_home):
+    directory.typed = True
+    sign_in_once(cloud, KeptSignIn(cloud, TENANT))
+    for file in kept_files(own_home / ".IdentityService"):
+        file.write_text("{}")
+    with pytest.raises(NotSignedIn, match="You are not signed in") as refused:
+        sign_in.credential_of(cloud, TENANT, "", token_cache=True).get_token_info(SCOPE)
+    assert "a device code of before: " in refused.value.raw
+    (account,) = (own_home / "footplate").glob("account-*.json")
+    account.write_text("not ours")
+    with pytest.raises(NotSignedIn, match="You are not signed in"):
+        sign_in.credential_of(cloud, TENANT, "", token_cache=True).get_token_info(SCOPE)
 
 
 async def test_the_workspace_signs_in_by_a_code_and_goes_on(wire, config, monkeypatch, tmp_path):

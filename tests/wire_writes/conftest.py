@@ -15,6 +15,8 @@ from footplate import settings
 from footplate.azure.workspace import AzureWorkspace
 from footplate.workspace.open import open_workspace
 
+SIZE = "Standard_NC4as_T4_v3"
+"""What models are deployed on."""
 ROOT = Path(__file__).resolve().parents[2]
 
 
@@ -33,7 +35,7 @@ def folder(wire: WireServer, tmp_path_factory: pytest.TempPathFactory) -> Iterat
     place = tmp_path_factory.mktemp("writes")
     for name in ("jobs", "trainer"):
         shutil.copytree(ROOT / name, place / name, ignore=shutil.ignore_patterns("__pycache__"))
-    (place / "config.toml").write_text(f'workspace = "wire"\n\n{wire.settings("wire")}\n')
+    (place / "config.toml").write_text(f'workspace = "wire"\n\n{wire.settings("wire")}\ndeployment_size = "{SIZE}"\n')
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("FOOTPLATE_CONFIG", str(place / "config.toml"))
         patch.setenv("FOOTPLATE_HOME", str(place / "home"))

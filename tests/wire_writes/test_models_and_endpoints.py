@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
+from typing import Any
+
 import pytest
 from tests.wire import JobPlan, fail
+from tests.wire.client import real_client
 
+from footplate import paths
+from footplate.azure.deployment_defaults import IMAGE, PACKAGES
 from footplate.jobfile import read
 from footplate.operations import deploy as deploying
 from footplate.workspace import Conflict, Invalid, NotFound, QuotaExceeded
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
+pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.filterwarnings("ignore")]  # the SDK's, beside ours
 
 
 async def test_a_model_is_registered_from_a_folder(azure, wire, folder) -> None:
@@ -41,6 +47,20 @@ async def test_a_model_is_registered_from_what_a_job_wrote(azure, wire, folder) 
         await azure.register("trained-birds", "nobody")
 
 
+async def test_of_a_sweep_the_best_trials_model_is_registered(azure, wire, folder) -> None:
+    wire.plans["hunt"] = JobPlan(running=500)
+    changes = {"limits.max_total_trials": 3, "limits.max_concurrent_trials": 3}
+    await azure.submit(read(folder / "jobs" / "sweep.yml").edit(changes), "hunt")
+    with pytest.raises(Conflict, match="has no best trial: Azure names none while it is Running"):
+        await azure.register("best-birds", "hunt")
+    wire.advance(3000)
+    best = (await azure.job("hunt")).best_child
+    made = await azure.register("best-birds", "hunt")
+    assert (made.job, made.lineage["job"], made.lineage["trial"]) == (best, "hunt", best)
+    uri = wire.state.models["best-birds/1"]["properties"]["modelUri"]
+    assert uri == f"azureml://jobs/{best}/outputs/artifacts/paths/outputs/model"
+
+
 async def test_an_endpoint_is_made_and_a_first_deployment_takes_all_traffic(azure, wire) -> None:
     deployment = await deploying.deploy(azure, "birds", "live", "blue")
     assert (deployment.state, deployment.model) == ("Succeeded", "birds:2")
@@ -50,7 +70,8 @@ async def test_an_endpoint_is_made_and_a_first_deployment_takes_all_traffic(azur
     inner = sent["properties"]
     assert inner["model"].endswith("/models/birds/versions/2")
     assert inner["codeConfiguration"]["scoringScript"] == "score.py"
-    assert inner["instanceType"] == "Standard_DS3_v2"
+    assert inner["instanceType"] == azure.deployment_size == "Standard_NC4as_T4_v3"
+    assert deployment.size == "Standard_NC4as_T4_v3"
     assert sent["sku"]["capacity"] == 1
     uploaded = {name for box, name in wire.state.blobs if box.startswith(wire.state.workspace_guid)}
     assert "score/score.py" in uploaded
@@ -71,6 +92,39 @@ async def test_an_endpoint_is_made_and_a_first_deployment_takes_all_traffic(azur
     assert puts < len([one for one in wire.requests if one.method == "PUT"])
 
 
+async def test_models_endpoints_and_deployments_are_asked_for_as_the_sdk_itself_does(azure, wire, folder) -> None:
+    def by_sdk() -> None:
+        from azure.ai.ml import entities as ml
+
+        with real_client(wire) as client:
+            for path in (folder / "model", "azureml://jobs/trained/outputs/artifacts/paths/outputs/model"):
+                model = ml.Model(name="theirs", path=str(path), type="custom_model", description="two birds")
+                client.models.create_or_update(model)
+            endpoint = ml.ManagedOnlineEndpoint(name="theirs", auth_mode="key")
+            client.online_endpoints.begin_create_or_update(endpoint).result()
+            deployment = ml.ManagedOnlineDeployment(
+                name="blue",
+                endpoint_name="theirs",
+                model="azureml:birds:2",
+                code_configuration=ml.CodeConfiguration(code=str(paths.asset("score")), scoring_script="score.py"),
+                environment=ml.Environment(image=IMAGE, conda_file=dict(PACKAGES)),
+                instance_type=azure.deployment_size,
+                instance_count=1,
+            )
+            client.online_deployments.begin_create_or_update(deployment)
+
+    def put(end: str) -> Any:
+        return next(one.body for one in wire.requests if one.method == "PUT" and one.path.endswith(end))
+
+    await azure.register("ours", folder / "model", "two birds")
+    await azure.register("ours", "trained", "two birds")
+    await asyncio.to_thread(by_sdk)
+    for version in ("1", "2"):
+        assert put(f"/models/ours/versions/{version}") == put(f"/models/theirs/versions/{version}")
+    assert put("/onlineEndpoints/live") == put("/onlineEndpoints/theirs")
+    assert put("/live/deployments/blue") == put("/theirs/deployments/blue")
+
+
 async def test_a_deployment_that_fails_has_no_traffic(azure, wire) -> None:
     await azure.create_endpoint("broken")
     wire.deployment_errors["broken/blue"] = {"code": "UserError", "message": "the container does not start"}
@@ -84,7 +138,7 @@ async def test_a_deployment_that_fails_has_no_traffic(azure, wire) -> None:
 
 async def test_an_endpoint_is_deleted_with_its_deployments(azure, wire) -> None:
     await azure.delete_endpoint("live")
-    assert [one.name for one in await azure.endpoints()] == ["broken"]
+    assert [one.name for one in await azure.endpoints()] == ["broken", "theirs"]
     assert not [key for key in wire.state.deployments if key.startswith("live/")]
     with pytest.raises(NotFound):
         await azure.delete_endpoint("live")

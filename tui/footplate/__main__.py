@@ -23,7 +23,7 @@ def main() -> None:
 
 
 def _run() -> None:
-    if len(sys.argv) == 1:
+    if len(sys.argv) == 1 and "_FOOTPLATE_COMPLETE" not in os.environ:  # set where a shell asks what comes next
         # The usual start, without the commands and click, which the console does not need.
         from footplate.console import open_console
 

@@ -11,7 +11,7 @@ class Action:
 
     `where` are the places it applies; `app` is everywhere. `command` is the same act as a command line. `brief` is what the
     key line says; an empty one keeps it out of that line, not out of the help. `priority` keys win over a focused field.
-    `needs` is what a workspace's `capabilities` call it.
+    `needs` is what a workspace's `capabilities` call it. What is to `keep` stays in the key line where others have no room.
     """
 
     id: str
@@ -23,6 +23,7 @@ class Action:
     changes: bool = False
     priority: bool = False
     needs: str = ""
+    keep: bool = False
 
     @property
     def key_label(self) -> str:
@@ -41,18 +42,25 @@ class Action:
 LISTS = ("jobs", "clusters", "models", "endpoints")
 
 ACTIONS: tuple[Action, ...] = (
-    Action("open", "Open what is under the cursor", "enter", (*LISTS, "templates"), "open"),
+    Action("open", "Open what is under the cursor", "enter", (*LISTS, "cluster", "templates"), "open"),
     Action("logs", "Follow the log", "l", ("jobs", "job"), "logs", "footplate logs NAME --follow"),
     Action("metrics", "Show the metrics", "m", ("jobs", "job"), "metrics", "footplate metrics NAME"),
     Action("overview", "Show all that is known of the job", "o", ("job",), "overview", "footplate job NAME"),
-    Action("children", "Show the trials of a sweep, the steps of a pipeline", "t", ("job",), "trials"),
+    Action(
+        "children",
+        "Show the trials of a sweep, the steps of a pipeline",
+        "t",
+        ("job",),
+        "trials",
+        "footplate children NAME",
+    ),
     Action(
         "next_file", "Next log file (rank)", "right_square_bracket", ("job",), "rank", "footplate logs NAME --file PATH"
     ),
     Action("previous_file", "Previous log file (rank)", "left_square_bracket", ("job",)),
     Action("find", "Search in the log", "slash", ("job",), "search"),
     Action("clone", "Launch the job again, with changes", "c", ("jobs", "job"), "clone", needs="job_file"),
-    Action("cancel", "Cancel the job", "x", ("jobs", "job"), "cancel", "footplate cancel NAME", True),
+    Action("cancel", "Cancel the job", "x", ("jobs", "job"), "cancel", "footplate cancel NAME", True, needs="cancel"),
     Action(
         "deploy",
         "Deploy the model",
@@ -74,16 +82,6 @@ ACTIONS: tuple[Action, ...] = (
         needs="delete_model",
     ),
     Action(
-        "delete",
-        "Delete the endpoint",
-        "x",
-        ("endpoints",),
-        "delete",
-        "footplate endpoint delete NAME",
-        True,
-        needs="delete_endpoint",
-    ),
-    Action(
         "start",
         "Start a stopped endpoint",
         "u",
@@ -93,7 +91,93 @@ ACTIONS: tuple[Action, ...] = (
         True,
         needs="start_endpoint",
     ),
-    Action("server_log", "Show the deployment's log", "l", ("endpoints",), "log", "footplate endpoint logs NAME"),
+    Action(
+        "traffic",
+        "Share out the traffic among the deployments",
+        "T",
+        ("endpoints", "monitor"),
+        "traffic",
+        "footplate traffic ENDPOINT blue=90 green=10",
+        True,
+        needs="set_traffic",
+    ),
+    Action(
+        "monitor",
+        "Requests, errors and latency over the last hour",
+        "m",
+        ("endpoints",),
+        "monitor",
+        "footplate endpoint monitor NAME",
+    ),
+    Action(
+        "server_log", "Show the deployment's log", "l", ("endpoints", "monitor"), "log", "footplate endpoint logs NAME"
+    ),
+    Action("endpoint_keys", "Keys: show, copy, make anew", "K", ("endpoints",), "keys", "footplate endpoint keys NAME"),
+    Action(
+        "scale",
+        "Run more or fewer instances of a deployment",
+        "i",
+        ("endpoints",),
+        "instances",
+        "footplate endpoint scale NAME --deployment D --instances N",
+        True,
+        needs="scale",
+    ),
+    Action(
+        "mirror",
+        "Send copies of requests to a deployment",
+        "M",
+        ("endpoints",),
+        "mirror",
+        "footplate traffic ENDPOINT --mirror green=10",
+        True,
+        needs="set_mirror",
+    ),
+    Action(
+        "delete",
+        "Delete the endpoint, or the deployment",
+        "x",
+        ("endpoints",),
+        "delete",
+        "footplate endpoint delete NAME",
+        True,
+    ),
+    Action("nodes", "The nodes that are there now", "o", ("cluster",), "nodes", "footplate cluster show NAME"),
+    Action("sizes", "The sizes that a cluster can have", "z", ("cluster",), "sizes", "footplate cluster sizes"),
+    Action("quota", "What may be used, and what is", "u", ("cluster",), "quota", "footplate quota"),
+    Action(
+        "create",
+        "New cluster",
+        "n",
+        ("clusters",),
+        "new",
+        "footplate cluster create NAME --size S",
+        True,
+        needs="create_cluster",
+    ),
+    Action(
+        "edit",
+        "Nodes and idle time of the cluster",
+        "e",
+        ("clusters", "cluster"),
+        "edit",
+        "footplate cluster update NAME --max-instances N",
+        True,
+        needs="update_cluster",
+    ),
+    Action(
+        "delete",
+        "Delete the cluster",
+        "x",
+        ("clusters", "cluster"),
+        "delete",
+        "footplate cluster delete NAME",
+        True,
+        needs="delete_cluster",
+    ),
+    Action(
+        "jobs_there", "The jobs on the cluster", "J", ("clusters", "cluster"), "jobs", "footplate jobs --filter NAME"
+    ),
     Action(
         "filter", "Filter: words, !word, status:failed", "slash", ("jobs",), "filter", "footplate jobs --filter EXPR"
     ),
@@ -110,6 +194,38 @@ ACTIONS: tuple[Action, ...] = (
         True,
         needs="register",
     ),
+    Action(
+        "archive",
+        "Archive: hide from the lists, or show again",
+        "a",
+        ("jobs", "job"),
+        "archive",
+        "footplate archive NAME",
+        True,
+        needs="archive",
+    ),
+    Action("archived", "Show archived jobs too, or no more", "A", ("jobs",), "archived"),
+    Action(
+        "edit",
+        "Display name and tags",
+        "e",
+        ("jobs", "job"),
+        "tags",
+        "footplate update NAME --tag K=V",
+        True,
+        needs="update_job",
+    ),
+    Action(
+        "download",
+        "Download what the job wrote, or the model",
+        "w",
+        ("jobs", "job", "models"),
+        "download",
+        "footplate download NAME",
+        needs="download",
+    ),
+    Action("copy", "Copy the studio link, else the name", "y", ("job",), "copy"),
+    Action("copy", "Copy the name", "y", LISTS, ""),
     Action(
         "launch",
         "Launch the job",
@@ -134,17 +250,26 @@ ACTIONS: tuple[Action, ...] = (
     Action("pick", "Choose from a list: a cluster, data, a path", "f2", ("launch", "pipeline"), "pick"),
     Action("view", "What will run on the whole screen, and back", "f3", ("launch", "pipeline"), "what runs"),
     Action("fields", "To the pipeline's fields, and back to its steps", "f4", ("pipeline",), "fields"),
-    Action("next_fault", "Go to the next field with a fault", "f8", ("launch", "pipeline"), "next fault"),
-    Action("save_template", "Save as a new template", "ctrl+s", ("launch", "pipeline"), "save", priority=True),
+    Action("next_fault", "Go to the next field with a fault", "f8", ("launch", "pipeline"), "next fault", keep=True),
+    Action(
+        "save_template", "Save as a new template", "ctrl+s", ("launch", "pipeline"), "save", priority=True, keep=True
+    ),
     Action("send", "Send the picture", "enter,s", ("invoke",), "send", "footplate invoke ENDPOINT IMAGE"),
     Action("pick", "Pick a picture", "o", ("invoke",), "pick"),
     Action("path", "Type a picture's path", "slash", ("invoke",), "path"),
     Action("next_picture", "Next picture of the folder", "n,right", ("invoke",), "next"),
+    Action("raw", "The raw answer", "r", ("invoke",), "raw"),
     Action("previous_picture", "Previous picture of the folder", "p,left", ("invoke",), "previous"),
     Action("next_endpoint", "Next endpoint", "e", ("invoke",), "endpoint"),
-    Action("raw", "The raw answer", "r", ("invoke",), "raw"),
-    Action("refresh", "Look again now", "r", LISTS),
-    Action("back", "One step back", "escape", ("job", "launch", "pipeline", "invoke", "templates"), "back"),
+    Action("refresh", "Look again now", "r", (*LISTS, "cluster", "monitor")),
+    Action(
+        "back",
+        "One step back",
+        "escape",
+        ("job", "cluster", "monitor", "launch", "pipeline", "invoke", "templates"),
+        "back",
+        keep=True,
+    ),
     Action("go('jobs')", "Jobs", "1", ("app",)),
     Action("go('clusters')", "Clusters", "2", ("app",)),
     Action("go('models')", "Models", "3", ("app",)),

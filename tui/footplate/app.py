@@ -4,31 +4,26 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import os
-import signal
-import threading
+import math
 import time
-from collections.abc import Callable, Coroutine, Iterable, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Iterator
 from datetime import datetime
 from functools import cached_property
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
-from textual import work
-from textual.app import App, SystemCommand
+from textual import events, work
+from textual.app import SystemCommand
 from textual.binding import Binding, BindingType
-from textual.filter import LineFilter
 from textual.reactive import reactive
 from textual.screen import Screen
-from textual.worker import WorkerFailed
 
-from footplate import paths
+from footplate import paths, words
 from footplate.actions import actions
+from footplate.base_app import BaseApp
 from footplate.faults import record, unforeseen
+from footplate.places import LISTS, MODES
 from footplate.screens.base import ConsoleScreen
-from footplate.theme import THEME
-from footplate.widgets.control_filter import ControlFilter
-from footplate.workspace import Endpoint, Invalid, Job, JobFilter, Model, NotSignedIn, Workspace, WorkspaceError
+from footplate.workspace import Invalid, Job, JobFilter, NotSignedIn, Workspace, WorkspaceError
 from footplate.workspace.open import open_workspace
 from footplate.workspace.read_only import read_only as as_read_only
 
@@ -36,69 +31,21 @@ if TYPE_CHECKING:
     from footplate.operations.spool import Spools
 
 
-def _jobs() -> Screen[None]:
-    from footplate.screens.jobs import JobsScreen
-
-    return JobsScreen()
-
-
-def _clusters() -> Screen[None]:
-    from footplate.screens.clusters import ClustersScreen
-
-    return ClustersScreen()
-
-
-def _models() -> Screen[None]:
-    from footplate.screens.models import ModelsScreen
-
-    return ModelsScreen()
-
-
-def _endpoints() -> Screen[None]:
-    from footplate.screens.endpoints import EndpointsScreen
-
-    return EndpointsScreen()
-
-
-def _launch() -> Screen[None]:
-    from footplate.screens.templates import TemplatesScreen
-
-    return TemplatesScreen()
-
-
-def _invoke() -> Screen[None]:
-    from footplate.screens.invoke import InvokeScreen
-
-    return InvokeScreen()
-
-
-_MODES: dict[str, Callable[[], Screen[None]]] = {
-    "jobs": _jobs,
-    "clusters": _clusters,
-    "models": _models,
-    "endpoints": _endpoints,
-    "launch": _launch,
-    "invoke": _invoke,
-}
-
-
 _SUMMARY_SECONDS = 3.0
 _ACCESS_SECONDS = 1.0
-_GRACE_SECONDS = 5.0
+_IDLE_SECONDS = 300.0
+"""After so long without a key nobody seems to look: requests that are counted are spared."""
+_IDLE_LOOK_SECONDS = 60.0
 _UNFOCUSED = 5
 """How many times as long a terminal without focus waits between two looks, where the terminal tells."""
-_CANCEL_UNTYPED = 5
-"""Cancelling more jobs than this asks for their number."""
 
 T = TypeVar("T")
-_CONTROL_FILTER = ControlFilter()  # one for all: Textual keeps what it drew as long as the filters are the same
 
 
-class FootplateApp(App[None]):
+class FootplateApp(BaseApp[None]):
     """The console on one workspace. Screens come into being when they are first visited."""
 
-    TITLE = "footplate"
-    MODES = _MODES  # type: ignore[assignment]  # functions, so that a screen's module is loaded on its first visit
+    MODES = MODES  # type: ignore[assignment]  # functions, so that a screen's module is loaded on its first visit
     DEFAULT_MODE = "jobs"
     BINDINGS: ClassVar[list[BindingType]] = [Binding(a.keys, a.id, a.title, show=False) for a in actions("app")]
     DEFAULT_CSS = """
@@ -112,13 +59,14 @@ class FootplateApp(App[None]):
     """Where the workspace is."""
 
     access: reactive[tuple[str, ...]] = reactive(())
-    """What one is signed in by, and how many requests are left."""
+    """What one is signed in by, how many requests are left, and how far an upload is."""
+
+    refused: reactive[frozenset[str]] = reactive(frozenset())
+    """What the workspace cannot do, by its names in the capabilities: more may be known after signing in."""
 
     def __init__(self, workspace: str | None = None, read_only: bool = False, view: str | None = None) -> None:
         """Open the workspace. Raises WorkspaceError where it cannot be opened."""
         super().__init__()
-        self.register_theme(THEME)
-        self.set_reactive(App.theme, THEME.name)  # before anything is drawn, so that no style is worked out twice
         opened = open_workspace(workspace)
         self.read_only = read_only or opened.read_only
         self.workspace: Workspace = as_read_only(opened) if read_only and not opened.read_only else opened
@@ -126,54 +74,30 @@ class FootplateApp(App[None]):
         self._asks_sign_in = self._declined_sign_in = False
         self._summary_due = 0.0
         self.set_reactive(FootplateApp.place, self._place())
+        self.set_reactive(FootplateApp.refused, frozenset(self.workspace.capabilities))
         self._visited: list[str] = [self.DEFAULT_MODE]
         self._view = view or ""
-        if self._view and self._view.split()[0] not in _MODES:
-            raise Invalid(f"There is no view {self._view.split()[0]!r}.", f"Known: {', '.join(_MODES)}.")
-        self.unforeseen: tuple[Exception, Path] | None = None
-        self._demo_runs = False
-        if os.environ.get("SSH_CONNECTION"):
-            self.animation_level = "none"
-
-    def _handle_exception(self, error: Exception) -> None:
-        """A fault of our own ends the console in a sentence; its traceback goes to the log file."""
-        cause = error.error if isinstance(error, WorkerFailed) and isinstance(error.error, Exception) else error
-        self.unforeseen = (cause, record(cause))
-        super()._handle_exception(error)
-
-    def _fatal_error(self) -> None:
-        """Textual would print the traceback on the way out; `open_console` says where it is instead."""
-        self._close_messages_no_wait()
+        if self._view and self._view.split()[0] not in MODES:
+            raise Invalid(f"There is no view {self._view.split()[0]!r}.", f"Known: {', '.join(MODES)}.")
+        self.next_workspace: str | None = None
+        """Which workspace is opened when this one has been left."""
+        self._touched = time.monotonic()
+        self.demo_runs = False
+        self._transfers: dict[object, tuple[str, int, int | None]] = {}
 
     # Modes
 
-    def get_line_filters(self) -> list[LineFilter]:
-        """Every line drawn passes the filter that takes control characters out."""
-        return [*super().get_line_filters(), _CONTROL_FILTER]
-
     async def on_mount(self) -> None:
         """Open the first list, and leave cleanly on a signal."""
-        loop = asyncio.get_running_loop()
-        for number, leave in ((signal.SIGTERM, self.exit), (signal.SIGHUP, self._hang_up)):
-            with contextlib.suppress(ValueError):  # not in the main thread, as in some tests
-                loop.add_signal_handler(number, leave)
+        self.leave_on_signals()
         self.set_interval(_SUMMARY_SECONDS, self._keep_summary)
         self.set_interval(_ACCESS_SECONDS, self._look_at_access)
+        self.call_after_refresh(self.learn_capabilities)
         first, _, expression = self._view.partition(" ")
-        if first in _MODES and first != self.current_mode:
-            await self._switch(first)
+        if first in MODES and first != self.current_mode:
+            await self.switch(first)
         if expression:
             self.show_view(first, expression)
-
-    def _hang_up(self) -> None:
-        """The terminal is gone, as when a connection drops; jobs and endpoints are no part of this process.
-
-        Textual's writer of output dies with the terminal, and an orderly end then waits for it for ever.
-        """
-        end = threading.Timer(_GRACE_SECONDS, os._exit, (128 + signal.SIGHUP,))
-        end.daemon = True
-        end.start()
-        self.exit()
 
     async def on_unmount(self) -> None:
         """Let go of the workspace, and of what was copied from it."""
@@ -197,7 +121,15 @@ class FootplateApp(App[None]):
         """Show what the workspace knows by now; asks nobody."""
         by, left = self.workspace.signed_in_by, self.workspace.reads_left
         self.place = self._place()
-        self.access = (*([f"by {by}"] if by else []), *([f"{left:,} reads left"] if left is not None else []))
+        self.refused = frozenset(self.workspace.capabilities)
+        sent = self.workspace.upload
+        self.access = (
+            *([f"by {by}"] if by else []),
+            *([f"{left:,} reads left"] if left is not None else []),
+            *([pace] if (pace := self._pace()) else []),
+            *([words.transfer("uploading", sent.done, sent.total)] if sent is not None else []),
+            *(words.transfer(what, done, total) for what, done, total in self._transfers.values()),
+        )
 
     @property
     def poll_seconds(self) -> float:
@@ -205,8 +137,38 @@ class FootplateApp(App[None]):
         spared = not self.app_focus and self.workspace.reads_left is not None
         return self.workspace.poll_seconds * (_UNFOCUSED if spared else 1)
 
+    @property
+    def look_seconds(self) -> float:
+        """Seconds between two looks that are counted: seldom when nobody seems to look, and none when that is certain.
+
+        Where the terminal tells that it has no focus, and no key was pressed for long, the next key or the focus looks again.
+        """
+        if self.workspace.reads_left is None or not self._idle:
+            return self.poll_seconds
+        return max(_IDLE_LOOK_SECONDS, self.poll_seconds) if self.app_focus else math.inf
+
+    @property
+    def _idle(self) -> bool:
+        return time.monotonic() - self._touched > _IDLE_SECONDS
+
+    def _pace(self) -> str:
+        """How often it is looked, where that is not as usual; empty where it is."""
+        if self.look_seconds == math.inf:
+            return "paused until a key"
+        return "1 look a minute until a key" if self.look_seconds >= _IDLE_LOOK_SECONDS else ""
+
+    async def on_event(self, event: events.Event) -> None:
+        """A key or the mouse: somebody is there."""
+        if isinstance(event, events.InputEvent) and not event.is_forwarded:
+            was_idle, self._touched = self._idle, time.monotonic()
+            if was_idle and self.workspace.reads_left is not None:
+                self._look_at_access()
+                self.on_app_focus()
+        await super().on_event(event)
+
     def on_app_focus(self) -> None:
         """Look at once at what was seldom looked at meanwhile."""
+        self._touched = time.monotonic()
         if isinstance(self.screen, ConsoleScreen):
             self.screen.poll()
 
@@ -234,7 +196,33 @@ class FootplateApp(App[None]):
         self._declined_sign_in = not done
         self._look_at_access()
         if done:
+            self.learn_capabilities()
             self.notify(f"Signed in by {self.workspace.signed_in_by or 'a code'}.", markup=False, timeout=4)
+
+    @work(exclusive=True, group="capabilities")
+    async def learn_capabilities(self) -> None:
+        """Find out what whoever is signed in may do; where that cannot be told, each act tells it itself."""
+        try:
+            await self.workspace.learn_capabilities()
+        except WorkspaceError:
+            pass  # what is refused later is told then
+        except Exception as error:  # noqa: BLE001  nothing was asked for by the user: the traceback goes to the log alone
+            record(error)
+        self._look_at_access()
+
+    @work(group="ask")
+    async def connect(self) -> None:
+        """Choose a workspace on Azure, and open it in place of this one."""
+        from footplate.screens.connect import ConnectScreen
+
+        chosen = await self.push_screen_wait(ConnectScreen(self.workspace_name, new=True))
+        if chosen is not None:
+            self.open_workspace(chosen)
+
+    def open_workspace(self, name: str) -> None:
+        """Leave this workspace and open another one of the settings; jobs and endpoints go on."""
+        self.next_workspace = name
+        self.exit()
 
     def cannot(self, act: str) -> bool:
         """Whether this workspace cannot do an act, by its name in the capabilities; the reason is shown."""
@@ -243,7 +231,8 @@ class FootplateApp(App[None]):
             self.notify(reason, severity="warning", markup=False, timeout=6)
         return bool(reason)
 
-    async def _switch(self, mode: str) -> None:
+    async def switch(self, mode: str) -> None:
+        """Go to one of the six places."""
         if self._visited[-1:] != [mode]:
             self._visited.append(mode)
         await self.switch_mode(mode)
@@ -251,9 +240,9 @@ class FootplateApp(App[None]):
     async def action_go(self, mode: str) -> None:
         """Go to one of the six places; from a dialog this does nothing."""
         if isinstance(self.screen, ConsoleScreen):
-            await self._switch(mode)
-            if mode == "jobs":
-                while len(self.screen_stack) > 1:  # the list itself, not the job that was open above it
+            await self.switch(mode)
+            if mode in LISTS:
+                while len(self.screen_stack) > 1:  # the list itself, not what was opened from it
                     await self.pop_screen()
 
     @work
@@ -264,10 +253,10 @@ class FootplateApp(App[None]):
             await self.pop_screen()
             if came_from != self.current_mode:
                 self._visited.pop()
-                await self._switch(came_from)
+                await self.switch(came_from)
         elif len(self._visited) > 1:
             self._visited.pop()
-            await self._switch(self._visited[-1])
+            await self.switch(self._visited[-1])
 
     @work
     async def open_job(self, name: str, tab: str) -> None:
@@ -277,7 +266,7 @@ class FootplateApp(App[None]):
 
         # From a form, the way back is the list of jobs: the form is done with.
         came_from = "jobs" if self.current_mode == "launch" else self.current_mode
-        await self._switch("jobs")
+        await self.switch("jobs")
         while isinstance(self.screen, JobScreen):
             await self.pop_screen()
         if isinstance(self.screen, ListScreen):
@@ -289,7 +278,7 @@ class FootplateApp(App[None]):
         """Open the invoke panel on an endpoint."""
         from footplate.screens.invoke import InvokeScreen
 
-        await self._switch("invoke")
+        await self.switch("invoke")
         if isinstance(self.screen, InvokeScreen):
             self.screen.aim(endpoint)
 
@@ -302,12 +291,12 @@ class FootplateApp(App[None]):
         """A list, filtered."""
         from footplate.screens.listing import ListScreen
 
-        await self._switch(mode)
+        await self.switch(mode)
         if isinstance(self.screen, ListScreen):
             self.screen.narrow(expression)
 
-    def summarise(self, jobs: Iterable[Job]) -> None:
-        """Say on every screen how many jobs run, wait, and failed today."""
+    def summarise(self, jobs: Iterable[Job], as_of: datetime | None = None) -> None:
+        """Say on every screen how many jobs run, wait, and failed today; and as of when, where that is not now."""
         today = datetime.now().astimezone().date()
         running = waiting = failed = 0
         for job in jobs:
@@ -316,11 +305,12 @@ class FootplateApp(App[None]):
             waiting += job.active and not going
             failed += job.status == "Failed" and job.created.astimezone().date() == today
         counts = ((running, "running"), (waiting, "waiting"), (failed, "failed today"))
-        self.summary = " · ".join(f"{count} {what}" for count, what in counts if count)
+        age = [f"as of {words.age(as_of)} ago"] if as_of is not None else []
+        self.summary = " · ".join([*age, *(f"{count} {what}" for count, what in counts if count)])
 
     def _keep_summary(self) -> None:
         if time.monotonic() > self._summary_due:
-            self._summary_due = time.monotonic() + 5 * self.poll_seconds
+            self._summary_due = time.monotonic() + 5 * self.look_seconds
             self.look_at_jobs()
 
     @work(exclusive=True, group="summary")
@@ -350,142 +340,18 @@ class FootplateApp(App[None]):
             self.notify(unforeseen(error), severity="error", markup=False, timeout=12)
         return None
 
-    @work(group="ask")
-    async def cancel_jobs(self, jobs: Sequence[Job]) -> None:
-        """Ask, then cancel; more than five need their number typed."""
-        from footplate.screens.dialogs import ConfirmDialog
-
-        ranks = sum(job.world_size for job in jobs)
-        text = f"{ranks} rank{'s' * (ranks > 1)} on {', '.join(sorted({job.compute for job in jobs}))} end; what is written stays."
-        title = f"Cancel job {jobs[0].name}?" if len(jobs) == 1 else f"Cancel {len(jobs)} jobs?"
-        typed = str(len(jobs)) if len(jobs) > _CANCEL_UNTYPED else ""
-        dialog = ConfirmDialog(
-            title, f"{text}\nWorkspace {self.workspace_name}.", "Cancel job" + "s" * (len(jobs) > 1), typed, "Let run"
-        )
-        if await self.push_screen_wait(dialog):
-            for job in jobs:
-                ended = await self.attempt(self.workspace.cancel(job.name))
-                if ended is not None:
-                    self.notify(f"{job.name}: {ended.status}", markup=False, timeout=4)
-
-    @work(group="ask")
-    async def register_job(self, job: Job) -> None:
-        """Ask for a name, then register."""
-        if self.cannot("register"):
-            return
-        from footplate.screens.dialogs import Field, FieldsDialog
-
-        asked = FieldsDialog(
-            f"Register the model of {job.name}",
-            "The version is the next free one.",
-            "Register",
-            (Field("name", "Name", job.experiment),),
-        )
-        answer = await self.push_screen_wait(asked)
-        if answer:
-            model = await self.attempt(self.workspace.register(answer["name"], job.name))
-            if model is not None:
-                self.notify(f"{model.reference} is registered; 3 shows it, d there deploys it.", markup=False)
-                await self._switch("models")
-
-    @work(group="ask")
-    async def deploy_model(self, model: Model) -> None:
-        """Ask for endpoint and deployment, then deploy and say when it serves."""
-        if self.cannot("deploy"):
-            return
-        from footplate.operations import deploy
-        from footplate.screens.dialogs import Field, FieldsDialog
-
-        suggested = await self.attempt(deploy.free_endpoint_name(self.workspace, model.name))
-        if suggested is None:
-            return
-        asked = FieldsDialog(
-            f"Deploy {model.reference}",
-            "The endpoint is made where it is missing. The first deployment takes all traffic.",
-            "Deploy",
-            (Field("endpoint", "Endpoint", suggested), Field("name", "Deployment", "blue")),
-        )
-        answer = await self.push_screen_wait(asked)
-        if not answer:
-            return
-        await self._switch("endpoints")
-        name = answer["endpoint"]
-        done = await self.attempt(deploy.deploy(self.workspace, model.reference, name, answer["name"]))
-        if done is not None:
-            share = (await self.workspace.endpoint(name)).traffic.get(answer["name"], 0)
-            if share:
-                says = f"{name} serves {model.reference}; enter on it tests it with a picture."
-            else:
-                says = f"{answer['name']} of {name} serves {model.reference}, with no traffic yet: its other deployments answer."
-            self.notify(says, markup=False)
-
-    @work(group="ask")
-    async def delete_model(self, model: Model) -> None:
-        """Ask, then delete."""
-        if self.cannot("delete_model"):
-            return
-        from footplate.screens.dialogs import ConfirmDialog
-
-        text = f"Its files are gone for good; the job that made it stays.\nWorkspace {self.workspace_name}."
-        if await self.push_screen_wait(ConfirmDialog(f"Delete model {model.reference}?", text, "Delete")):
-            await self.attempt(self.workspace.delete_model(model.reference))
-
-    @work(group="ask")
-    async def delete_endpoint(self, endpoint: Endpoint) -> None:
-        """Ask for the name, then delete."""
-        if self.cannot("delete_endpoint"):
-            return
-        from footplate.screens.dialogs import ConfirmDialog
-
-        live = ", ".join(f"{name} {weight} %" for name, weight in endpoint.traffic.items() if weight) or "no traffic"
-        text = (
-            f"{len(endpoint.deployments)} deployments, {live}.\n"
-            f"Its address and keys are gone for good. Workspace {self.workspace_name}."
-        )
-        if await self.push_screen_wait(
-            ConfirmDialog(f"Delete endpoint {endpoint.name}?", text, "Delete", endpoint.name)
-        ):
-            await self.attempt(self.workspace.delete_endpoint(endpoint.name))
-
-    @work(group="demo")
-    async def run_demo(self, ask: bool) -> None:
-        """The whole line: start the training, show its log, and open the invoke panel on the prediction when it serves."""
-        if self.cannot("demo"):
-            return
-        if self._demo_runs:
-            self.notify("The demo is under way; its job is in the list (1).", markup=False)
-            return
-        if ask:
-            from footplate.screens.dialogs import ConfirmDialog
-
-            text = "It trains for about two minutes on this machine, then registers, deploys and asks the model."
-            if not await self.push_screen_wait(ConfirmDialog("Run the demo?", text, "Run it")):
-                return
-        self._demo_runs = True
+    @contextlib.contextmanager
+    def transfer(self, what: str) -> Iterator[Callable[[int, int | None], None]]:
+        """Show in the top line how far something is; gives what is called, in any thread, with bytes done and in all."""
+        key = object()
         try:
-            await self.attempt(self._demo())
+            yield lambda done, total: self._transfers.__setitem__(key, (what, done, total))
         finally:
-            self._demo_runs = False
+            self._transfers.pop(key, None)
 
-    async def _demo(self) -> None:
-        from footplate.operations import demo, follow
-        from footplate.screens.invoke import InvokeScreen
-        from footplate.screens.job import JobScreen
-
-        began = time.monotonic()
-        job = await demo.start(self.workspace)
-        self.open_job(job.name, "logs")
-        job = await follow.wait(self.workspace, job.name)
-        progress = demo.Progress(stage=lambda text: self.notify(text, title="demo", markup=False, timeout=4))
-        result = await demo.finish(self.workspace, job, progress, began)
-        endpoint = await self.workspace.endpoint(result.endpoint)
-        if isinstance(self.screen, JobScreen) and self.screen.job_name == job.name:
-            await self._switch("invoke")
-            if isinstance(self.screen, InvokeScreen):
-                self.screen.show_asked(endpoint, Path(result.picture), result.prediction)
-                return
-        seen = f"{result.endpoint} says {result.label} {result.probability:.1%} of {result.truth}/{Path(result.picture).name}."
-        self.notify(f"{seen} 6 opens the invoke panel.", title="demo", markup=False, timeout=10)
+    def act(self, doing: Coroutine[Any, Any, None]) -> None:
+        """Ask and do in a worker of the app: what was agreed to goes on when its screen is left."""
+        self.run_worker(doing, group="ask")
 
     def action_help_quit(self) -> None:
         """On ctrl+c, which does not leave: say what does."""
@@ -509,6 +375,7 @@ class FootplateApp(App[None]):
                 scope = "" if action in actions("app") else "screen."
                 run = f"{scope}{action.id}" if "(" in action.id else f"{scope}{action.id}()"
                 yield SystemCommand(action.title, f"{action.key_label}{twin}", self._runner(run))
+        yield SystemCommand("Connect to a workspace", "lists those on Azure that you may see", self.connect)
         if self.workspace.kind != "local":
             yield SystemCommand("Sign in by a code", "typed into a browser on any machine", self._sign_in_anew)
         yield SystemCommand("Help for this screen", "?", self.action_help)

@@ -5,10 +5,12 @@ from __future__ import annotations
 import gc
 import os
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from footplate.base_app import BaseApp
     from footplate.cli.frame import Frame
+    from footplate.workspace.errors import WorkspaceError
 
 
 def open_console(frame: Frame | None = None, view: str | None = None) -> int:
@@ -26,21 +28,41 @@ def open_console(frame: Frame | None = None, view: str | None = None) -> int:
     from footplate.app import FootplateApp
     from footplate.faults import unforeseen
     from footplate.logs.sanitise import clean
-    from footplate.workspace.errors import WorkspaceError
+    from footplate.workspace.errors import Unnamed, WorkspaceError
 
     gc.freeze()
     gc.enable()
-    try:
-        app = FootplateApp(
-            workspace=frame.workspace if frame else None, read_only=frame.read_only if frame else False, view=view
-        )
-    except WorkspaceError as error:
-        print(clean(f"footplate: {error}"), file=sys.stderr)
-        return error.exit_code
-    except Exception as error:  # noqa: BLE001  nothing is drawn yet: a sentence, the traceback in the log
-        print(clean(f"footplate: {unforeseen(error)}"), file=sys.stderr)
-        return 1
-    app.run()
+    name, read_only = (frame.workspace, frame.read_only) if frame else (None, False)
+    while True:
+        try:
+            app = FootplateApp(workspace=name, read_only=read_only, view=view)
+        except Unnamed as error:
+            from footplate.screens.connect import ConnectApp
+
+            choosing = ConnectApp(error.workspace)
+            if (name := choosing.run()) is not None:
+                continue
+            return _ended(choosing) or _told(error)
+        except WorkspaceError as error:
+            return _told(error)
+        except Exception as error:  # noqa: BLE001  nothing is drawn yet: a sentence, the traceback in the log
+            print(clean(f"footplate: {unforeseen(error)}"), file=sys.stderr)
+            return 1
+        app.run()
+        if app.next_workspace is None:
+            return _ended(app)
+        name, view = app.next_workspace, None
+
+
+def _told(error: WorkspaceError) -> int:
+    from footplate.logs.sanitise import clean
+
+    print(clean(f"footplate: {error}"), file=sys.stderr)
+    return error.exit_code
+
+
+def _ended(app: BaseApp[Any]) -> int:
+    """The exit code of a program that was left; a fault that ended it is told."""
     if app.unforeseen is not None:
         fault, file = app.unforeseen
         print(

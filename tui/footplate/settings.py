@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
@@ -20,6 +21,8 @@ class LocalSettings:
 
     python: str = ""
     """The Python that runs jobs; empty: the console's own where it has torch, else the first `python` on PATH."""
+    nodes: int = 0
+    """Nodes of the cluster `local`, which share this machine; 0: 4, or 1 where it has GPUs."""
 
 
 @dataclass(frozen=True)
@@ -68,6 +71,10 @@ class AzureSettings:
     """Certificates to trust besides the system's, as a path from the settings file's folder."""
     token_env: str = ""
     """The environment variable that holds a ready bearer token: automation, tests."""
+    token_cache: bool = False
+    """Whether a sign-in by device code stays on this machine's disk for the next console."""
+    deployment_size: str = ""
+    """The size of machine that a model is deployed on where no file says it; empty for Standard_DS3_v2."""
 
 
 @dataclass(frozen=True)
@@ -180,16 +187,35 @@ def _refuse_unknown(table: Mapping[str, Any], known: tuple[str, ...], path: Path
             raise Invalid(f"{path}: unknown key {f'{where}.{key}' if where else key}.", f"Known: {', '.join(known)}.")
 
 
+_MOST = 100
+"""Nodes: Azure's default limit for a cluster."""
+_WANTED: Mapping[str, tuple[type, str]] = {
+    "bool": (bool, "true or false"),
+    "int": (int, f"a whole number from 0 to {_MOST}"),
+    "str": (str, "text in quotes"),
+}
+
+
+def _whole(text: str, variable: str) -> int:
+    """A whole number from an environment variable. Raises Invalid."""
+    if not re.fullmatch("[0-9]{1,3}", text) or int(text) > _MOST:
+        raise Invalid(f"{variable} must be a whole number from 0 to {_MOST}, not {text!r}.", "Mend or unset it.")
+    return int(text)
+
+
 def _section(kind: type[T], value: object, path: Path, where: str, variables: str = "") -> T:
     """A table as a dataclass; an environment variable of the prefix `variables` goes before the file."""
     table = dict(_table(value, path, where))
     types = {f.name: f.type for f in fields(kind)}  # type: ignore[arg-type]  # always one of the dataclasses above
     _refuse_unknown(table, tuple(types), path, where)
     for key, given in table.items():
-        wanted, called = (bool, "true or false") if types[key] == "bool" else (str, "text in quotes")
-        if not isinstance(given, wanted):
+        wanted, called = _WANTED[str(types[key])]
+        whole = type(given) is int and 0 <= given <= _MOST
+        if not isinstance(given, wanted) or (wanted is int and not whole):
             raise Invalid(f"{path}: {where}.{key} must be {called}, not {given!r}.", "Mend the settings file.")
     for key in types:
         if variables and (from_environment := os.environ.get(f"{variables}{key.upper()}")) is not None:
             table[key] = from_environment
+            if types[key] == "int":
+                table[key] = _whole(from_environment, f"{variables}{key.upper()}")
     return kind(**table)

@@ -41,6 +41,11 @@ def size(count: float | None) -> str:
     return f"{count:.0f} B"
 
 
+def transfer(what: str, done: int, total: int | None) -> str:
+    """How far something is that is sent or fetched; `total` is 0 or None before it is known."""
+    return f"{what} {size(done)} of {size(total)}" if total else f"{what}, {size(done)} so far"
+
+
 def count(known: int | None) -> str:
     """A number of things; `–` where it is not told."""
     return "–" if known is None else f"{known:,}"
@@ -64,6 +69,15 @@ def number(value: float) -> str:
 def metric(value: float) -> str:
     """A metric's value in a column: small ones with three decimals, so that they stand below each other."""
     return f"{value:.3f}" if abs(value) < 10 else number(value)
+
+
+def value(given: object) -> str:
+    """A value of a search space or an input: a long number in few digits, anything else as its text."""
+    text = str(given)
+    try:
+        return number(float(text)) if len(text) > 6 else text
+    except ValueError:
+        return text
 
 
 def percent(share: float) -> str:

@@ -78,13 +78,38 @@ class Client:
         """The answer to a POST; None where it is empty."""
         return await self._json("POST", self._address(path), what, {"api-version": version}, body)
 
-    async def pages(self, path: str, version: str, what: str, **query: str) -> AsyncIterator[list[Any]]:
-        """The items of a list, page by page, as far as the caller reads on."""
-        address, given = self._address(path), {"api-version": version, **query}
+    async def put(self, path: str, version: str, what: str, body: Any) -> Any:
+        """The answer to a PUT; None where it is empty."""
+        return await self._json("PUT", self._address(path), what, {"api-version": version}, body)
+
+    async def patch(self, path: str, version: str, what: str, body: Any) -> Any:
+        """The answer to a PATCH; None where it is empty."""
+        return await self._json("PATCH", self._address(path), what, {"api-version": version}, body)
+
+    async def delete(self, path: str, version: str, what: str, **query: str) -> None:
+        """Ask for an end."""
+        await self._json("DELETE", self._address(path), what, {"api-version": version, **query})
+
+    async def begin(self, method: str, path: str, version: str, what: str, body: Any = None) -> str:
+        """Ask for a change that goes on for long; gives the address of its operation, empty where the answer names none."""
+        answer = await self._answer(method, self._address(path), what, {"api-version": version}, body)
+        return str(answer.headers.get("Azure-AsyncOperation", ""))
+
+    async def pages(
+        self, path: str, version: str, what: str, *, first: str = "GET", member: str = "value", **query: str
+    ) -> AsyncIterator[list[Any]]:
+        """The items of a list, page by page, as far as the caller reads on; `first` is how its first page is asked for."""
+        async for page in self._pages(self._address(path), version, what, first=first, member=member, **query):
+            yield page
+
+    async def _pages(
+        self, address: str, version: str, what: str, *, first: str = "GET", member: str = "value", **query: str
+    ) -> AsyncIterator[list[Any]]:
+        given, method = {"api-version": version, **query}, first
         seen = {address}
         while True:
-            document = mapping(await self._json("GET", address, what, given))
-            items = document.get("value")
+            document = mapping(await self._json(method, address, what, given))
+            items = document.get(member)
             yield items if isinstance(items, list) else []
             following = text(document.get("nextLink"))
             if not following or following in seen:
@@ -95,16 +120,35 @@ class Client:
                     "Its further pages are not asked for: a token goes to the resource manager only.",
                 )
             seen.add(following)
-            address, given = following, {}
+            address, given, method = following, {}, "GET"
 
     async def every(self, path: str, version: str, what: str, **query: str) -> list[Any]:
         """The items of all pages."""
         return [item async for page in self.pages(path, version, what, **query) for item in page]
 
-    async def subscription(self, path: str, version: str, what: str) -> Any:
+    async def location(self) -> str:
+        """The region of the workspace; asked for once."""
+        if not self.region:
+            what = f"workspace {self.place.workspace_name!r}"
+            self.region = text(mapping(await self.get("", _WORKSPACE_VERSION, what)).get("location"))
+        return self.region
+
+    async def root_pages(self, path: str, version: str, what: str) -> AsyncIterator[list[Any]]:
+        """The items of a list at a path from the root of the resource manager, page by page."""
+        async for page in self._pages(f"{self.cloud.resource_manager}{path}", version, what):
+            yield page
+
+    async def look(self, path: str, version: str, **query: str) -> Bytes:
+        """The answer to a GET at a path of the workspace, or at a whole address of its services, whatever the status."""
+        address = path if path.startswith("https://") else self._address(path)
+        given = {"api-version": version, **query} if version else query
+        answer = await self._signed_answer(HttpRequest("GET", address, params=given))
+        return Bytes(answer.status_code, answer.headers, answer.content)
+
+    async def subscription(self, path: str, version: str, what: str, **query: str) -> Any:
         """The JSON at a path of the subscription."""
         address = f"{self.cloud.resource_manager}{self.place.subscription_path}{path}"
-        return await self._json("GET", address, what, {"api-version": version})
+        return await self._json("GET", address, what, {"api-version": version, **query})
 
     # The services of the workspace's region: run history, MLflow
 
@@ -165,13 +209,14 @@ class Client:
             self._session = new_session(self.cloud, self._trusted)
         return self._session
 
-    async def close(self) -> None:
-        """Let go of the connections."""
+    async def close(self, *, keep_sign_in: bool = False) -> None:
+        """Let go of the connections, and of the sign-in's unless somebody goes on with it."""
         if self._services is not None:
             self._services.cancel()
         if self._session is not None:
             await self._session.close()
-        await asyncio.to_thread(self.credential.close)
+        if not keep_sign_in:
+            await asyncio.to_thread(self.credential.close)
 
     # Sending
 
@@ -192,27 +237,35 @@ class Client:
         )
 
     async def _json(self, method: str, address: str, what: str, query: Mapping[str, str], body: Any = None) -> Any:
-        if self._signed is None:
-            self._signed = self._pipeline(Authentication(self.credential, self.cloud.scope))
-        managed = address.startswith(self.cloud.resource_manager)
-        if managed and (left := self._throttled_until - time.monotonic()) > 0:
-            raise errors.throttled(left)  # who asks while it is throttled is throttled for longer
-        request = HttpRequest(method, address, params=dict(query), json=body)
-        answer = await self._send(self._signed, request)
-        self._count(answer.headers)
-        content = answer.content
-        if managed and answer.status_code == 429:
-            self._throttled_until = time.monotonic() + errors.retry_after(answer.headers)
-        if answer.status_code >= 300:  # a redirection is not followed: a token goes where it was meant to
-            raise errors.from_answer(
-                answer.status_code, answer.headers, content, what, f"workspace {self.place.workspace_name!r}"
-            )
+        content = (await self._answer(method, address, what, query, body)).content
         if not content:
             return None
         try:
             return json.loads(content)
         except (ValueError, RecursionError) as error:
             raise errors.not_json(content, what, address) from error
+
+    async def _answer(
+        self, method: str, address: str, what: str, query: Mapping[str, str], body: Any
+    ) -> AsyncHttpResponse:
+        managed = address.startswith(self.cloud.resource_manager)
+        if managed and (left := self._throttled_until - time.monotonic()) > 0:
+            raise errors.throttled(left)  # who asks while it is throttled is throttled for longer
+        answer = await self._signed_answer(HttpRequest(method, address, params=dict(query), json=body))
+        if managed and answer.status_code == 429:
+            self._throttled_until = time.monotonic() + errors.retry_after(answer.headers)
+        if answer.status_code >= 300:  # a redirection is not followed: a token goes where it was meant to
+            raise errors.from_answer(
+                answer.status_code, answer.headers, answer.content, what, f"workspace {self.place.workspace_name!r}"
+            )
+        return answer
+
+    async def _signed_answer(self, request: HttpRequest) -> AsyncHttpResponse:
+        if self._signed is None:
+            self._signed = self._pipeline(Authentication(self.credential, self.cloud.scope))
+        answer = await self._send(self._signed, request)
+        self._count(answer.headers)
+        return answer
 
     async def _send(
         self, pipeline: AsyncPipelineClient[HttpRequest, AsyncHttpResponse], request: HttpRequest

@@ -2,41 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
 from typing import Any
 from urllib.parse import quote
 
 from footplate.azure.client import Client
-from footplate.azure.reading import mapping, parse_reference, tags, text
-from footplate.workspace.model import DataAsset
+from footplate.azure.reading import mapping, parse_reference, text
+from footplate.workspace.model import DataAsset, Datastore, Environment
 
 _VERSION = "2023-04-01-preview"
 _DATASTORE_VERSION = "2024-10-01-preview"
-
-
-@dataclass(frozen=True)
-class Environment:
-    """A registered environment; a curated one tells no image."""
-
-    name: str
-    version: str
-    kind: str
-    image: str
-    os: str
-    description: str
-    tags: Mapping[str, str] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
-class Datastore:
-    """A store that data lies in; no secret is part of it."""
-
-    name: str
-    type: str
-    account: str
-    container: str
-    default: bool
+_HOSTS = {
+    "AzureBlob": ("blob", "containerName"),
+    "AzureFile": ("file", "fileShareName"),
+    "AzureDataLakeGen2": ("dfs", "filesystem"),
+}
+"""By the kind of a datastore: its host's second part, and the member that names its folder."""
 
 
 class Data:
@@ -59,13 +40,14 @@ class Data:
     async def environments(self) -> Sequence[Environment]:
         """The newest version of each environment."""
         listed = await self._client.every("/environments", _VERSION, "environments", listViewType="ActiveOnly")
-        return [read_environment(item, text(mapping(item).get("name"))) for item in listed]
+        named = [(item, name) for item in listed if (name := text(mapping(item).get("name")))]
+        return sorted((read_environment(item, name) for item, name in named), key=lambda one: one.name.lower())
 
     async def datastores(self) -> Sequence[Datastore]:
-        """All datastores."""
-        return [
-            read_datastore(item) for item in await self._client.every("/datastores", _DATASTORE_VERSION, "datastores")
-        ]
+        """All datastores, the default one first."""
+        listed = await self._client.every("/datastores", _DATASTORE_VERSION, "datastores")
+        found = [read_datastore(item, self._client.cloud.storage_endpoint) for item in listed]
+        return sorted((store for store in found if store.name), key=lambda store: (not store.is_default, store.name))
 
 
 def read_asset(container: Any) -> DataAsset:
@@ -82,27 +64,25 @@ def read_asset(container: Any) -> DataAsset:
 
 
 def read_environment(item: Any, name: str) -> Environment:
-    """An environment's version, or its own record with the newest version."""
+    """An environment's version, or its own record with the newest version; a curated one tells no image."""
     properties = mapping(mapping(item).get("properties"))
-    version = text(properties.get("latestVersion")) or text(mapping(item).get("name"))
     return Environment(
         name=name,
-        version=version,
-        kind=text(properties.get("environmentType")),
+        version=text(properties.get("latestVersion")) or text(mapping(item).get("name")),
         image=text(properties.get("image")),
-        os=text(properties.get("osType")),
         description=text(properties.get("description")),
-        tags=tags(properties.get("tags")),
     )
 
 
-def read_datastore(item: Any) -> Datastore:
-    """A datastore from its JSON."""
+def read_datastore(item: Any, storage_endpoint: str) -> Datastore:
+    """A datastore from its JSON; its address only where it lies in an account of Azure's storage, and never a secret."""
     properties = mapping(mapping(item).get("properties"))
+    kind, account = text(properties.get("datastoreType")), text(properties.get("accountName"))
+    host, folder = _HOSTS.get(kind, ("", ""))
+    ending, container = text(properties.get("endpoint")) or storage_endpoint, text(properties.get(folder))
     return Datastore(
         name=text(mapping(item).get("name")),
-        type=text(properties.get("datastoreType")),
-        account=text(properties.get("accountName")),
-        container=text(properties.get("containerName")) or text(properties.get("fileShareName")),
-        default=properties.get("isDefault") is True,
+        type=kind,
+        location=f"https://{account}.{host}.{ending}/{container}" if account and container else "",
+        is_default=properties.get("isDefault") is True,
     )

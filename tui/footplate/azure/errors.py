@@ -167,11 +167,13 @@ def _forbidden(fault: Fault, what: str, raw: str) -> NotAllowed:
     action, scope = found[1], found[2] or ""
     over = f" on {scope.rpartition('/')[2]}" if scope else ""
     return NotAllowed(
-        f"You lack the permission {action}{over}.", f"Ask an owner for the role {_role(action)}, or one like it.", raw
+        f"You lack the permission {action}{over}.",
+        f"Ask an owner for the role {role_for(action)}, or one like it.",
+        raw,
     )
 
 
-def _role(action: str) -> str:
+def role_for(action: str) -> str:
     """The built-in role that has an action (documented: how-to-assign-roles)."""
     lower = action.lower()
     if "/computes/" in lower and not lower.endswith("/read"):

@@ -37,6 +37,14 @@ class Metrics:
         curves = await asyncio.gather(*(self._curve(name, key, entry) for key, entry in latest.items() if key))
         return dict(zip((key for key in latest if key), curves, strict=True))
 
+    async def curve(self, name: str, key: str) -> Sequence[MetricPoint]:
+        """One metric of a job, points in step order; none where MLflow has no such run."""
+        async with self._limit:
+            try:
+                return await self._history(name, key)
+            except NotFound:
+                return ()
+
     async def _curve(self, name: str, key: str, latest: Mapping[str, Any]) -> Sequence[MetricPoint]:
         stamp = tuple(str(latest.get(part)) for part in ("step", "timestamp", "value"))
         known = self._curves.get((name, key))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import re
 import time
@@ -12,6 +13,7 @@ from typing import Any
 from urllib.parse import quote
 
 from footplate.azure.client import Client
+from footplate.azure.lineage import Lineage
 from footplate.azure.reading import created, mapping, parse_reference, tags, text
 from footplate.azure.storage import Storage
 from footplate.workspace.errors import NotFound, WorkspaceError
@@ -28,8 +30,9 @@ _JOB_OF_OUTPUT = re.compile(r"ExperimentRun/dcid\.([\w-]+)|/jobs/([\w-]+)/output
 class Models:
     """The models of one workspace."""
 
-    def __init__(self, client: Client, storage: Storage) -> None:
+    def __init__(self, client: Client, storage: Storage, lineage: Lineage) -> None:
         self._client = client
+        self._lineage = lineage
         self._storage = storage
         self._contents: dict[str, tuple[int, Mapping[str, Any]]] = {}
         self._versions: dict[str, tuple[Any, float, Sequence[Model]]] = {}
@@ -43,17 +46,23 @@ class Models:
         return sorted((model for models in found for model in models), key=lambda model: model.created, reverse=True)
 
     async def model(self, reference: str) -> Model:
-        """One version, the newest for a bare name, with its size and `model.json`. Raises NotFound, Invalid for no reference."""
+        """One version, the newest for a bare name, with its size, `model.json` and what it comes from.
+
+        Raises NotFound, Invalid for no reference.
+        """
         item, name = await self._item(reference)
         model = read_model(item, name)
         uri = text(mapping(mapping(item).get("properties")).get("modelUri"))
         if uri not in self._contents:  # a version's files never change
-            try:
+            with contextlib.suppress(WorkspaceError):  # the model is there all the same, with less said of it
                 self._contents[uri] = await self._content(uri)
-            except WorkspaceError:
-                return model  # the model is there all the same, with less said of it
-        size, metadata = self._contents[uri]
-        return replace(model, size=size, metadata=metadata)
+        size, metadata = self._contents.get(uri, (None, {}))
+        return replace(model, size=size, metadata=metadata, lineage=await self._lineage.of(model.job, metadata))
+
+    async def address(self, reference: str) -> str:
+        """The `azureml://` address of a version's files. Raises NotFound, Invalid for no reference."""
+        item, _ = await self._item(reference)
+        return text(mapping(mapping(item).get("properties")).get("modelUri"))
 
     async def _content(self, uri: str) -> tuple[int, Mapping[str, Any]]:
         """Bytes of a model's files, and its `model.json`, where it has one that is a JSON object."""
@@ -69,7 +78,10 @@ class Models:
 
     async def _item(self, reference: str) -> tuple[Any, str]:
         if not reference or reference.startswith("azureml://"):  # as a deployment names a model of a registry, or none
-            raise NotFound(f"The model {reference!r} lies outside the workspace.", "Look at it in the studio.")
+            raise NotFound(
+                f"The model {reference!r} lies outside the workspace.",
+                "Look at it in the studio; the file of a deployment may name it.",
+            )
         name, version = parse_reference(reference, "model")
         what, path = f"model {reference!r}", f"/models/{quote(name, safe='')}/versions"
         if version is not None:

@@ -11,7 +11,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 from footplate.settings import AzureSettings
-from footplate.workspace.errors import Invalid
+from footplate.workspace.errors import Invalid, Unnamed
 
 _VARIABLES = (
     ("SUBSCRIPTION_ID", "RESOURCE_GROUP", "WORKSPACE_NAME"),  # the names in Microsoft's articles
@@ -53,7 +53,8 @@ def find(
 ) -> Place:
     """The workspace of `[workspaces.NAME]`; what the table leaves open is taken from the first source that has all three.
 
-    Sources: a `config.json` in `folder` (default: the current one) or above, the environment. Raises Invalid where there is none.
+    Sources: a `config.json` in `folder` (default: the current one) or above, the environment. Raises Unnamed where there is none,
+    Invalid for one that cannot be read.
     """
     given = (settings.subscription_id, settings.resource_group, settings.workspace_name)
     if all(given):
@@ -61,10 +62,12 @@ def find(
     for found, said_by in _elsewhere(folder, environment):
         subscription, group, workspace = (mine or theirs for mine, theirs in zip(given, found, strict=True))
         return Place(subscription, group, workspace, said_by)
-    raise Invalid(
+    raise Unnamed(
         f"Workspace {name!r} does not say which Azure ML workspace it is.",
-        f"Write subscription_id, resource_group and workspace_name into [workspaces.{name}], set SUBSCRIPTION_ID,"
-        " RESOURCE_GROUP and WORKSPACE_NAME, or work in a folder with the workspace's config.json.",
+        f"The console lists those that there are: footplate --workspace {name}. Or write subscription_id, resource_group and"
+        f" workspace_name into [workspaces.{name}], set SUBSCRIPTION_ID, RESOURCE_GROUP and WORKSPACE_NAME, or work in a"
+        " folder with the workspace's config.json.",
+        workspace=name,
     )
 
 

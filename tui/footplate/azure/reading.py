@@ -81,6 +81,15 @@ def seconds(value: Any) -> int:
     return sum(int(float(part or 0) * unit) for part, unit in zip(found.groups(), _UNITS, strict=True)) if found else 0
 
 
+def duration(whole_seconds: int) -> str:
+    """Seconds as an ISO 8601 duration, as the SDK writes it: 100 is PT1M40S."""
+    days, rest = divmod(whole_seconds, 86400)
+    hours, rest = divmod(rest, 3600)
+    minutes, left = divmod(rest, 60)
+    time = "".join(f"{number}{unit}" for number, unit in ((hours, "H"), (minutes, "M"), (left, "S")) if number)
+    return f"P{days}D" + (f"T{time}" if time else "") if days else f"PT{time or '0S'}"
+
+
 def parse_reference(reference: str, what: str) -> tuple[str, str | None]:
     """Name and version (None: the newest) of `name:version`, `name@latest` or a bare name. Raises Invalid for another form."""
     name, separator, version = reference.removeprefix("azureml:").partition(":")

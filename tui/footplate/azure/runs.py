@@ -17,6 +17,7 @@ from footplate.azure.reading import items, mapping, moment, tags, text
 _HISTORY = "history/v1.0"
 _PARAMETER_TAGS = ("hyperparameters", "_aml_system_hyperparameters")
 _MOST_PAGES = 100
+_KINDS = {"hyperdrive": "sweep", "azureml.hyperdrive": "sweep", "azureml.pipelinerun": "pipeline"}
 
 
 @dataclass(frozen=True)
@@ -25,6 +26,8 @@ class Run:
 
     name: str
     display_name: str
+    kind: str
+    """command, sweep or pipeline, as a job's type."""
     status: str
     target: str
     created: datetime | None
@@ -33,6 +36,8 @@ class Run:
     parent: str | None
     error: str
     warning: str
+    queueing: str
+    """Why it waits, in the service's own words."""
     tags: Mapping[str, str] = field(default_factory=dict)
     parameters: Mapping[str, Any] = field(default_factory=dict)
     log_files: Mapping[str, str] = field(default_factory=dict, repr=False)
@@ -65,22 +70,38 @@ class Runs:
                 break
         return found
 
-    async def hide(self, name: str, experiment: str, hidden: bool) -> None:
-        """Archive a run, or take it back. Raises NotFound."""
-        within = f"/experiments/{quote(experiment, safe='')}" if experiment else ""
-        path = f"{within}/runs/{quote(name, safe='')}"
-        await self._client.service("PATCH", _HISTORY, path, f"job {name!r}", body={"hidden": hidden})
+    async def change(self, name: str, experiment: str, changes: Mapping[str, Any]) -> None:
+        """Change what is given of a run: `hidden`, `displayName`, `tags`, which are added to those there. Raises NotFound."""
+        await self._client.service("PATCH", _HISTORY, _path(name, experiment), f"job {name!r}", body=dict(changes))
+
+    async def remove_tags(self, name: str, experiment: str, names: Sequence[str]) -> None:
+        """Take tags away. Raises NotFound."""
+        path = f"{_path(name, experiment)}/tags"
+        body = {"tagsToModify": {}, "tagsToDelete": list(names)}
+        await self._client.service("PATCH", _HISTORY, path, f"job {name!r}", body=body)
+
+    async def services(self, name: str) -> Mapping[str, Any]:
+        """What a run serves on its first node, by name, as JSON. Raises NotFound."""
+        path = f"/runs/{quote(name, safe='')}/serviceinstances/0"
+        answer = await self._client.service("GET", _HISTORY, path, f"the services of job {name!r}")
+        return mapping(mapping(answer).get("instances"))
+
+
+def _path(name: str, experiment: str) -> str:
+    within = f"/experiments/{quote(experiment, safe='')}" if experiment else ""
+    return f"{within}/runs/{quote(name, safe='')}"
 
 
 def read_run(item: Any) -> Run:
     """A run from its JSON, a list's or the details'."""
     run = mapping(item)
     raw_tags = mapping(run.get("tags"))
-    parameters = _parameters(raw_tags)
+    parameters = trial_parameters(raw_tags)
     warnings = [text(mapping(warning).get("message")) for warning in items(run.get("warnings"))]
     return Run(
         name=text(run.get("runId")),
         display_name=text(run.get("displayName")),
+        kind=_KINDS.get(text(run.get("runType")).lower(), "command"),
         status=text(run.get("status")),
         target=text(run.get("target")) or text(mapping(run.get("compute")).get("target")),
         created=moment(run.get("createdUtc")) or moment(run.get("createdTimeUtc")),
@@ -89,24 +110,33 @@ def read_run(item: Any) -> Run:
         parent=text(run.get("parentRunId")) or None,
         error=mask(_error(run.get("error"))),
         warning=mask(warnings[-1]) if warnings else "",
-        tags={
-            name: tag for name, tag in tags(raw_tags).items() if name not in _PARAMETER_TAGS and name not in parameters
-        },
+        queueing=mask(text(mapping(run.get("queueingInfo")).get("message")).strip()),
+        tags=trial_tags(raw_tags, parameters),
         parameters=parameters,
         log_files={path: text(address) for path, address in mapping(run.get("logFiles")).items()},
     )
 
 
-def _parameters(raw_tags: Mapping[str, Any]) -> Mapping[str, Any]:
+def trial_parameters(raw_tags: Mapping[str, Any]) -> Mapping[str, Any]:
     """A trial's values, which a tag holds as JSON."""
     for name in _PARAMETER_TAGS:
+        if name not in raw_tags:
+            continue
         try:
-            found = json.loads(text(raw_tags.get(name)) or "null")
+            found = json.loads(text(raw_tags[name]) or "null")
         except (ValueError, RecursionError):
             continue
         if isinstance(found, Mapping):
             return {key.removeprefix("--"): value for key, value in found.items()}
     return {}
+
+
+def trial_tags(raw_tags: Mapping[str, Any], parameters: Mapping[str, Any]) -> Mapping[str, str]:
+    """The user's tags, without those that a trial's values are held in."""
+    own = tags(raw_tags)
+    if not parameters:
+        return own
+    return {name: tag for name, tag in own.items() if name not in _PARAMETER_TAGS and name not in parameters}
 
 
 def _error(value: Any) -> str:

@@ -9,10 +9,11 @@ import warnings
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from azure.ai.ml import MLClient, load_job
+from azure.ai.ml import MLClient, load_job, load_online_deployment, load_online_endpoint
 from azure.ai.ml import entities as ml
 from azure.ai.ml._utils import _asset_utils
 from azure.core.credentials import AccessToken, AccessTokenInfo, TokenRequestOptions
+from azure.core.exceptions import ResourceNotFoundError
 from azure.core.pipeline.policies import RetryPolicy
 
 from footplate.azure.errors import retry_after
@@ -76,6 +77,10 @@ class Acts:
         job = load_job(io.StringIO(text), relative_origin=origin, params_override=changes)
         return str(self._client.jobs.create_or_update(job).name)
 
+    def create_cluster(self, **given: Any) -> None:
+        """Ask for a cluster; `given` are the names of azure-ai-ml's AmlCompute."""
+        self._client.compute.begin_create_or_update(ml.AmlCompute(**given))
+
     def register(self, name: str, path: str, description: str) -> str:
         """Register a folder of this machine or an `azureml://` address as a model's next version; gives the version."""
         model = ml.Model(name=name, path=path, type="custom_model", description=description or None)
@@ -86,13 +91,39 @@ class Acts:
         endpoint = ml.ManagedOnlineEndpoint(name=name, auth_mode="key", description=description or None)
         self._client.online_endpoints.begin_create_or_update(endpoint)
 
-    def give_all_traffic(self, name: str, deployment: str) -> None:
-        """Ask for all traffic of an endpoint for one deployment, unless somebody gave it to another meanwhile."""
-        endpoint = self._client.online_endpoints.get(name)
-        if any((endpoint.traffic or {}).values()):
-            return
-        endpoint.traffic = {deployment: 100}
+    def create_endpoint_from(self, text: str, origin: str, name: str | None, said: list[str]) -> str:
+        """Ask for the endpoint of a file's text, or for what it says of one that is there; gives its name.
+
+        `said` are the file's own members: of an endpoint that is there, what it does not say stays as it is.
+        """
+        changes = [{"name": name}] if name else []
+        endpoint = load_online_endpoint(io.StringIO(text), relative_origin=origin, params_override=changes)
+        try:
+            there = self._client.online_endpoints.get(endpoint.name)
+        except ResourceNotFoundError:
+            there = None
+        if there is not None:
+            kept = (
+                "auth_mode",
+                "description",
+                "identity",
+                "traffic",
+                "mirror_traffic",
+                "public_network_access",
+                "compute",
+            )
+            for member in kept:
+                if member not in said and hasattr(endpoint, member):
+                    setattr(endpoint, member, getattr(there, member, None))
+            endpoint.tags = {**(there.tags or {}), **(endpoint.tags or {})}
         self._client.online_endpoints.begin_create_or_update(endpoint)
+        return str(endpoint.name)
+
+    def deploy_from(self, text: str, origin: str, changes: dict[str, Any]) -> None:
+        """Ask for the deployment of a file's text, with some members changed; its code and model are uploaded first."""
+        overrides = [{member: value} for member, value in changes.items()]
+        deployment = load_online_deployment(io.StringIO(text), relative_origin=origin, params_override=overrides)
+        self._client.online_deployments.begin_create_or_update(deployment)
 
     def delete_endpoint(self, name: str) -> None:
         """Ask for the end of an endpoint and its deployments."""

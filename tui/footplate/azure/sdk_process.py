@@ -11,7 +11,6 @@ import signal
 import sys
 from asyncio.subprocess import PIPE, Process
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -23,6 +22,7 @@ from footplate.azure.masking import mask
 from footplate.azure.reading import mapping, text
 from footplate.azure.sdk_faults import from_document, to_document
 from footplate.workspace.errors import NotSignedIn, Unexpected, Unreachable, WorkspaceError
+from footplate.workspace.model import Uploading
 
 _WORKSPACE_VERSION = "2024-10-01-preview"
 _LONGEST_LINE = 1 << 24
@@ -37,15 +37,6 @@ _SECRETS = (
 _ANSI = re.compile(r"\x1b\[[\d;]*m")
 
 
-@dataclass(frozen=True)
-class Upload:
-    """An upload under way: the folder or file, and bytes; `total` is 0 before it is known."""
-
-    what: str
-    done: int
-    total: int
-
-
 class Sdk:
     """The child process of one workspace. When it dies, the calls that wait fail, and the next one starts a new child."""
 
@@ -55,7 +46,7 @@ class Sdk:
         self._hidden = frozenset({*_SECRETS, token_env})
         self._starting = asyncio.Lock()
         self._child: _Child | None = None
-        self.upload: Upload | None = None
+        self.upload: Uploading | None = None
 
     @property
     def pid(self) -> int | None:
@@ -197,7 +188,7 @@ class _Child:
             self._answers.add(task)
             task.add_done_callback(self._answers.discard)
         elif "progress" in message:
-            self._sdk.upload = Upload(**message["progress"])
+            self._sdk.upload = Uploading(**message["progress"])
         elif (waiting := self._calls.get(message["call"])) is not None and not waiting[0].done():
             if "error" in message:
                 waiting[0].set_exception(from_document(message["error"]))

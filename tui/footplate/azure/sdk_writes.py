@@ -3,62 +3,51 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
-import itertools
-from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
-from urllib.parse import parse_qs, quote, urlsplit
 
 from footplate import paths
-from footplate.azure import errors
-from footplate.azure.operations import Operation, read_operation
+from footplate.azure.deployment_defaults import IMAGE, PACKAGES
+from footplate.azure.endpoints import find_deployment, refuse_while_changing
+from footplate.azure.following import (
+    DEPLOYMENT_VERSION,
+    ENDPOINT_VERSION,
+    GOING_ON,
+    Following,
+    deployment_path,
+    endpoint_path,
+)
 from footplate.azure.parts import Parts
 from footplate.azure.reading import mapping, text
 from footplate.azure.sdk_process import Sdk
 from footplate.azure.storage import Storage
 from footplate.jobfile import JobFile, kinds
 from footplate.workspace.errors import Conflict, Invalid, NotFound, Unexpected, Unreachable, WorkspaceError
-from footplate.workspace.model import Deployment, Endpoint, Job, Model
-from footplate.workspace.names import check_name
+from footplate.workspace.model import Cluster, ClusterSpec, Deployment, Endpoint, Job, Model
+from footplate.workspace.names import check_model_name, check_name
 
-_ENDPOINT_VERSION = "2022-02-01-preview"
-_DEPLOYMENT_VERSION = "2023-04-01-preview"
-_GOING_ON = ("Creating", "Updating", "Scaling", "Deleting")
 _LAUNCHED = ("command", "sweep", "pipeline")
-
-SIZE = "Standard_DS3_v2"
-"""What a deployment runs on: the smallest size that Microsoft recommends for endpoints (documented: the SDK's own warning)."""
-IMAGE = "mcr.microsoft.com/azureml/minimal-py312-inference:latest"
-PACKAGES: Mapping[str, Any] = {
-    "name": "footplate-score",
-    "channels": ["conda-forge"],
-    "dependencies": [
-        "python=3.12",
-        "pip",
-        {"pip": ["azureml-inference-server-http>=1.5", "numpy>=2.0", "onnxruntime>=1.23", "pillow>=11.0"]},
-    ],
-}
-"""What `score/` needs to run an exported model."""
+_DUE = "it takes all traffic once it is up, if footplate still runs then"
 
 
 class Writes:
     """The writes of one workspace."""
 
-    def __init__(self, parts: Parts, token_env: str = "") -> None:
+    def __init__(self, parts: Parts, deployment_size: str, token_env: str = "") -> None:
         """Nothing is started before the first write."""
         self._parts = parts
+        self._size = deployment_size
         self._client = parts.client
         self._storage = Storage(parts.client)
         self._closing = asyncio.Event()
-        self._following: dict[tuple[str, str], asyncio.Task[None]] = {}
+        self._following = Following(parts.client)
+        self._due: dict[tuple[str, str], asyncio.Task[None]] = {}
         self.sdk = Sdk(parts.client, token_env)
 
     async def close(self) -> None:
         """End the SDK's process. Traffic that a finished deployment is due is given first."""
         self._closing.set()
-        await asyncio.gather(*self._following.values(), return_exceptions=True)
+        await asyncio.gather(*self._due.values(), return_exceptions=True)
         await self.sdk.close()
 
     # Jobs
@@ -78,9 +67,8 @@ class Writes:
         wanted = name or job_file.name
         if wanted and await self._is_there(wanted):  # the service would change the job that is there
             raise Conflict(f"There is a job {wanted!r} already.", "Give another name, or none to have one made.")
-        origin = job_file.base / (job_file.path.name if job_file.path else "job.yml")
         what = f"job {wanted!r}" if wanted else f"a job of {job_file.label}"
-        made = await self.sdk.call("submit", what, text=job_file.text, origin=str(origin), name=name)
+        made = await self.sdk.call("submit", what, text=job_file.text, origin=_origin(job_file), name=name)
         try:
             return await self._parts.jobs.job(made)
         except WorkspaceError as error:
@@ -97,25 +85,48 @@ class Writes:
             return False
         return True
 
+    # Clusters
+
+    async def create_cluster(self, spec: ClusterSpec) -> Cluster:
+        """Ask for a cluster and return at once. Raises Invalid, Conflict where the name is taken, QuotaExceeded."""
+        tier = await self._parts.clusters.check_spec(spec)
+        what = f"cluster {spec.name!r}"
+        await self.sdk.call(
+            "create_cluster",
+            what,
+            name=spec.name,
+            size=spec.size,
+            min_instances=spec.min_nodes,
+            max_instances=spec.max_nodes,
+            idle_time_before_scale_down=spec.idle_seconds,
+            tier=tier,
+        )
+        return await self._parts.clusters.cluster(spec.name)
+
     # Models
 
     async def register(self, name: str, source: str | Path, description: str) -> Model:
         """Register a folder, or what a job wrote: `outputs/model` with a `model.json`, else all its outputs.
 
-        Of a sweep it is the best trial's. Raises NotFound, Invalid, Conflict while the job goes on.
+        Of a sweep it is the best trial's. Raises NotFound, Invalid, Conflict while the job goes on and where no trial is best.
         """
+        check_model_name(name)
         path = str(_folder(source)) if isinstance(source, Path) else await self._output(source)
         version = await self.sdk.call("register", f"model {name!r}", name=name, path=path, description=description)
         return await self._parts.models.model(f"{name}:{version}")
 
     async def _output(self, name: str) -> str:
         job = await self._parts.jobs.job(name)
-        if job.active:
-            raise Conflict(f"Job {name!r} has not ended: {job.status}.", "Wait for its end, or cancel it.")
         if job.type == "sweep":
-            name = getattr(job, "best_child", None) or ""
-            if not name:
-                raise Invalid(f"Sweep {job.name!r} has no best trial.", "Name one of its trials.")
+            if not job.best_child:
+                raise Conflict(
+                    f"Sweep {name!r} has no best trial: Azure names none while it is {job.status}.",
+                    "Register one of its trials by name.",
+                )
+            job = await self._parts.jobs.job(job.best_child)
+        if job.active:
+            raise Conflict(f"Job {job.name!r} has not ended: {job.status}.", "Wait for its end, or cancel it.")
+        name = job.name
         root = f"azureml://jobs/{name}/outputs/artifacts/paths/outputs"
         files = await self._storage.files(root)
         if not files:
@@ -134,17 +145,30 @@ class Writes:
             raise Conflict(f"There is already an endpoint {name!r}.", "Use another name, or delete it first.")
         what = f"endpoint {name!r}"
         await self.sdk.call("create_endpoint", what, name=name, description=description)
-        await self._settled(_path(name), _ENDPOINT_VERSION, what)
+        await self._following.settled(endpoint_path(name), ENDPOINT_VERSION, what)
         return await self._parts.endpoints.endpoint(name)
+
+    async def create_endpoint_from(self, file: JobFile, name: str | None) -> Endpoint:
+        """Create the endpoint of a file, or change it to what the file says, and wait for it. Raises Invalid, Conflict."""
+        _check_kind(file, "endpoint")
+        wanted = name or text(file.get("name"))
+        check_name("endpoint", wanted)
+        if (there := await self._found(wanted)) is not None:
+            refuse_while_changing(there)
+        what = f"endpoint {wanted!r}"
+        said = [str(member) for member in file.values]
+        await self.sdk.call("create_endpoint_from", what, text=file.text, origin=_origin(file), name=wanted, said=said)
+        await self._following.settled(endpoint_path(wanted), ENDPOINT_VERSION, what)
+        return await self._parts.endpoints.endpoint(wanted)
 
     async def delete_endpoint(self, name: str) -> None:
         """Delete an endpoint with its deployments and wait until it is gone. Raises NotFound."""
         what = f"endpoint {name!r}"
-        record = mapping(await self._client.get(_path(name), _ENDPOINT_VERSION, what))
+        record = mapping(await self._client.get(endpoint_path(name), ENDPOINT_VERSION, what))
         if mapping(record.get("properties")).get("provisioningState") != "Deleting":
             await self.sdk.call("delete_endpoint", what, name=name)
         try:
-            await self._settled(_path(name), _ENDPOINT_VERSION, what)
+            await self._following.settled(endpoint_path(name), ENDPOINT_VERSION, what)
         except NotFound:
             return
         raise Unexpected(f"E{what[1:]} is there still, though its deletion has ended.", "Look at it, then try again.")
@@ -170,41 +194,58 @@ class Writes:
                 code=str(paths.asset("score")),
                 image=IMAGE,
                 packages=PACKAGES,
-                size=SIZE,
+                size=self._size,
             )
-        if traffic and not any(found.traffic.values()) and all(one.name == name for one in found.deployments):
-            self._follow(endpoint, name)
-        after = self.shown(await self._parts.endpoints.endpoint(endpoint))
-        for deployment in after.deployments:
-            if deployment.name == name:
-                return deployment
-        raise NotFound(f"Deployment {name!r} of endpoint {endpoint!r} was deleted meanwhile.")
+        return await self._started(found, name, traffic)
+
+    async def deploy_from(self, file: JobFile, endpoint: str | None, name: str | None, traffic: bool) -> Deployment:
+        """Ask for the deployment of a file, as `deploy` does; names that are given replace the file's."""
+        _check_kind(file, "deployment")
+        endpoint, name = endpoint or text(file.get("endpoint_name")), name or text(file.get("name"))
+        check_name("endpoint", endpoint)
+        check_name("deployment", name)
+        found = await self._parts.endpoints.endpoint(endpoint)
+        refuse_while_changing(found)
+        changes: dict[str, object] = {"name": name, "endpoint_name": endpoint}
+        there = next((one for one in found.deployments if one.name == name), None)
+        if there is not None and there.state in GOING_ON:
+            raise Conflict(f"Deployment {name!r} is being changed: it is {there.state}.", "Wait until it is Succeeded.")
+        if there is not None and file.get("instance_count") is None:
+            changes["instance_count"] = there.instances  # a scaled one stays scaled
+        what = f"deployment {name!r} of endpoint {endpoint!r}"
+        await self.sdk.call("deploy_from", what, text=file.text, origin=_origin(file), changes=changes)
+        return await self._started(found, name, traffic)
+
+    async def _started(self, before: Endpoint, name: str, traffic: bool) -> Deployment:
+        """A deployment that was asked for; where it is the endpoint's first, all traffic is given to it when it is up."""
+        if traffic and not any(before.traffic.values()) and all(one.name == name for one in before.deployments):
+            self._follow(before.name, name)
+        return find_deployment(self.shown(await self._parts.endpoints.endpoint(before.name)), name)
 
     def shown(self, endpoint: Endpoint) -> Endpoint:
-        """The same endpoint, where a deployment that is up and not yet given its traffic is Updating."""
-        return replace(
-            endpoint,
-            deployments=tuple(
-                replace(one, state="Updating")
-                if one.state == "Succeeded" and (endpoint.name, one.name) in self._following
-                else one
-                for one in endpoint.deployments
-            ),
-        )
+        """The same endpoint, where a deployment that is up and not yet given its traffic is Updating; its note tells of it."""
+        return replace(endpoint, deployments=tuple(self._shown(endpoint.name, one) for one in endpoint.deployments))
+
+    def _shown(self, endpoint: str, deployment: Deployment) -> Deployment:
+        if (endpoint, deployment.name) not in self._due or deployment.state == "Failed":
+            return deployment
+        state = "Updating" if deployment.state == "Succeeded" else deployment.state
+        note = f"{deployment.note}; {_DUE}" if deployment.note else _DUE
+        return replace(deployment, state=state, note=note)
 
     def _follow(self, endpoint: str, name: str) -> None:
-        if (endpoint, name) not in self._following:
-            task = self._following[endpoint, name] = asyncio.create_task(self._give_traffic(endpoint, name))
-            task.add_done_callback(lambda _: self._following.pop((endpoint, name)))
+        if (endpoint, name) not in self._due:
+            task = self._due[endpoint, name] = asyncio.create_task(self._give_traffic(endpoint, name))
+            task.add_done_callback(lambda _: self._due.pop((endpoint, name)))
 
     async def _give_traffic(self, endpoint: str, name: str) -> None:
         """All traffic for a first deployment, once it is up; one that fails, or is left by the console, has none."""
-        path = f"{_path(endpoint)}/deployments/{quote(name, safe='')}"
+        path, what = deployment_path(endpoint, name), f"deployment {name!r}"
         try:
-            state = await self._settled(path, _DEPLOYMENT_VERSION, f"deployment {name!r}", leave=True)
+            state = await self._following.settled(path, DEPLOYMENT_VERSION, what, leave=self._closing)
             if state == "Succeeded":
-                await self.sdk.call("give_all_traffic", f"endpoint {endpoint!r}", name=endpoint, deployment=name)
-                await self._settled(_path(endpoint), _ENDPOINT_VERSION, f"endpoint {endpoint!r}")
+                await self._following.settled(endpoint_path(endpoint), ENDPOINT_VERSION, f"endpoint {endpoint!r}")
+                await self._parts.endpoints.set_traffic(endpoint, {name: 100}, {})
         except WorkspaceError:
             return  # the list shows the deployment without traffic
 
@@ -214,56 +255,19 @@ class Writes:
         except NotFound:
             return None
 
-    # Following
 
-    async def _settled(self, path: str, version: str, what: str, *, leave: bool = False) -> str:
-        """Read a resource until nothing goes on with it; gives its state. Raises what its operation failed with, NotFound.
-
-        With `leave` a workspace that is being closed ends the wait.
-        """
-        for seconds in _pauses():
-            properties = mapping(mapping(await self._client.get(path, version, what)).get("properties"))
-            state = text(properties.get("provisioningState"))
-            address = text(mapping(properties.get("properties")).get("AzureAsyncOperationUri"))
-            if state not in _GOING_ON:
-                if state == "Failed":
-                    raise _failed(await self._operation(address, what), what)
-                return state
-            if leave and self._closing.is_set():
-                return state
-            await self._operation(address, what)
-            if leave:
-                with contextlib.suppress(TimeoutError):
-                    await asyncio.wait_for(self._closing.wait(), seconds)
-            else:
-                await asyncio.sleep(seconds)
-        raise AssertionError("the pauses never end")
-
-    async def _operation(self, address: str, what: str) -> Operation | None:
-        """What the service says of the operation that a resource names; None where it names none of this subscription."""
-        parts = urlsplit(address)
-        start = self._client.place.subscription_path
-        versions = parse_qs(parts.query).get("api-version")
-        if not versions or not parts.path.lower().startswith(f"{start}/".lower()):
-            return None
-        try:
-            return read_operation(await self._client.subscription(parts.path[len(start) :], versions[0], what))
-        except NotFound:  # forgotten by the service: the resource itself says how it ended
-            return None
+def _origin(file: JobFile) -> str:
+    """The path beside which a file's relative paths lie."""
+    return str(file.base / (file.path.name if file.path else "file.yml"))
 
 
-def _pauses() -> Iterator[float]:
-    """Seconds between looks: short at first, then five."""
-    return itertools.chain((0.2, 0.5, 1.0, 2.0), itertools.repeat(5.0))
-
-
-def _failed(operation: Operation | None, what: str) -> WorkspaceError:
-    said = operation.error if operation else ""
-    if "quota" in said.lower():
-        return errors.quota(said, said)
-    return Unexpected(
-        f"{what[:1].upper()}{what[1:]} failed: {said or 'Azure gives no reason.'}", "Mend it, then try again."
-    )
+def _check_kind(file: JobFile, kind: str) -> None:
+    """Raises Invalid."""
+    if file.kind != kind:
+        raise Invalid(
+            f"{file.label} is {kinds.TITLES.get(file.kind, 'no file that footplate knows')}, and not {kinds.TITLES[kind]}.",
+            f"Name the file of {kinds.TITLES[kind]}.",
+        )
 
 
 def _folder(source: Path) -> Path:
@@ -272,7 +276,3 @@ def _folder(source: Path) -> Path:
             f"{source} is no folder with files in it: there is nothing to register.", "Name the model's folder."
         )
     return source.absolute()
-
-
-def _path(name: str) -> str:
-    return f"/onlineEndpoints/{quote(name, safe='')}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from urllib.parse import quote, urlencode
 from xml.etree import ElementTree
@@ -13,7 +13,7 @@ from xml.etree import ElementTree
 from footplate.azure import errors
 from footplate.azure.client import Bytes, Client
 from footplate.azure.reading import mapping, text
-from footplate.workspace.errors import NotAllowed, NotFound, Unexpected, WorkspaceError
+from footplate.workspace.errors import Conflict, NotAllowed, NotFound, Unexpected, WorkspaceError
 
 _VERSION = "2024-10-01-preview"
 _STORAGE_VERSION = "2023-11-03"
@@ -38,10 +38,17 @@ _STEP = "Ask an owner for the role Storage Blob Data Reader on it, or go through
 
 @dataclass(frozen=True)
 class File:
-    """A file in a datastore: its path below the folder that was listed, and its bytes."""
+    """A file in a datastore: its path below the folder that was listed, its bytes, and which content it has (`etag`).
+
+    `md5` is that of the content in base64, where storage tells it: it does not of a file that was written in blocks.
+    """
 
     path: str
     size: int
+    name: str = ""
+    """Its whole path in the datastore's container."""
+    etag: str = ""
+    md5: str = ""
 
 
 @dataclass(frozen=True)
@@ -63,17 +70,41 @@ class Storage:
         self._lock = asyncio.Lock()
 
     async def files(self, uri: str) -> Sequence[File]:
-        """The files below an `azureml://` address of a folder. Raises NotFound, NotAllowed."""
+        """The files below an `azureml://` address of a folder, or the one file that it is of. Raises NotFound, NotAllowed."""
         datastore, path = split(uri)
-        prefix, found, marker = f"{path.strip('/')}/", [], ""
+        whole = path.strip("/")
+        folder, _, name = whole.rpartition("/")
+        listed = await self._listed(datastore, f"{whole}/", f"{whole}/", uri)
+        if not listed and name and not uri.endswith("/"):
+            start = f"{folder}/" if folder else ""
+            return [file for file in await self._listed(datastore, whole, start, uri) if file.path == name]
+        # Where folders are real, each is listed too, as an empty file.
+        folders = _folders(file.name for file in listed)
+        return [
+            file
+            for file in listed
+            if file.path and not file.name.endswith("/") and (file.size or file.name not in folders)
+        ]
+
+    async def _listed(self, datastore: str, prefix: str, below: str, uri: str) -> list[File]:
+        found, marker = [], ""
         for _ in range(_MOST_PAGES):
             query = {"restype": "container", "comp": "list", "prefix": prefix, **({"marker": marker} if marker else {})}
             answer = await self._ask(datastore, "", urlencode(query), uri)
-            listed, marker = _read_list(answer.body, prefix)
+            listed, marker = _read_list(answer.body, below)
             found += listed
             if not marker:
-                break
-        return found
+                return found
+        raise Unexpected(f"{uri} holds more files than footplate lists.", "Look at it in the studio.")
+
+    async def piece(self, uri: str, file: File, start: int, size: int) -> bytes:
+        """So many bytes of a file that was listed, from `start`. Raises Conflict where it has another content by now."""
+        headers = {"Range": f"bytes={start}-{start + size - 1}", **({"If-Match": file.etag} if file.etag else {})}
+        answer = await self._ask(split(uri)[0], quote(file.name), "", f"{file.path} of {uri}", headers)
+        data = answer.body[start : start + size] if answer.status == 200 else answer.body
+        if len(data) != size:
+            raise Unexpected(f"Of {file.path} came {len(data)} bytes where {size} were due.", "Try again.")
+        return data
 
     async def read(self, uri: str, most: int) -> bytes:
         """The first bytes of a file, at most so many. Raises NotFound, NotAllowed."""
@@ -96,6 +127,8 @@ class Storage:
                 return Bytes(206, answer.headers, b"")
             if answer.status not in (401, 403) or storage_code(answer) not in OLD_ADDRESS:
                 break
+        if answer.status == 412:
+            raise Conflict(f"{uri} was changed while it was read.", "Try again.")
         raise refusal(answer, uri)
 
     async def _door(self, name: str, *, new: bool) -> _Door:
@@ -118,8 +151,11 @@ class Storage:
         until = time.monotonic() + _SECRET_SECONDS
         if text(mapping(properties.get("credentials")).get("credentialsType")) != "None":
             asked = {"expirableSecret": True, "expireAfterHours": 1}
-            secret = mapping(await self._client.post(f"{path}/listSecrets", _VERSION, f"the secret of {what}", asked))
-            if signature := text(secret.get("sasToken")).lstrip("?"):
+            try:
+                answer = await self._client.post(f"{path}/listSecrets", _VERSION, f"the secret of {what}", asked)
+            except NotAllowed:  # who may not have the secret may still have a data role of his own
+                answer = None
+            if signature := text(mapping(answer).get("sasToken")).lstrip("?"):
                 return _Door(address, until, signature)
         token = await asyncio.to_thread(self._client.credential.get_token_info, _STORAGE_SCOPE)
         until = min(until, time.monotonic() + token.expires_on - time.time() - _MARGIN_SECONDS)
@@ -162,6 +198,17 @@ def refusal(answer: Bytes, what: str) -> WorkspaceError:
     )
 
 
+def _folders(names: Iterable[str]) -> set[str]:
+    """Every folder above these names."""
+    found: set[str] = set()
+    for name in names:
+        folder = name.rpartition("/")[0]
+        while folder and folder not in found:
+            found.add(folder)
+            folder = folder.rpartition("/")[0]
+    return found
+
+
 def _read_list(body: bytes, prefix: str) -> tuple[list[File], str]:
     """The files of a page, and where the next begins."""
     if b"<!DOCTYPE" in body or b"<!ENTITY" in body:  # storage sends none, and a parser may be made to swell by one
@@ -177,5 +224,8 @@ def _read_list(body: bytes, prefix: str) -> tuple[list[File], str]:
         name = blob.findtext("Name") or ""
         size = blob.findtext("Properties/Content-Length") or "0"
         if name.startswith(prefix):
-            found.append(File(name.removeprefix(prefix), int(size) if size.isdecimal() else 0))
+            etag = (blob.findtext("Properties/Etag") or "").strip('"')
+            quoted = f'"{etag}"' if etag else ""
+            md5 = (blob.findtext("Properties/Content-MD5") or "").strip()
+            found.append(File(name.removeprefix(prefix), int(size) if size.isdecimal() else 0, name, quoted, md5))
     return found, root.findtext("NextMarker") or ""

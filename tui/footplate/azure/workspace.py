@@ -3,21 +3,28 @@
 from __future__ import annotations
 
 import asyncio
-import threading
+import gc
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from concurrent.futures import Future
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
+from footplate import paths
 from footplate.azure import clouds, place
+from footplate.azure.by_code import sign_in_by_code
+from footplate.azure.index import Index, index_file
 from footplate.settings import AzureSettings, Settings
 from footplate.workspace import (
     Answer,
     Cluster,
+    ClusterSpec,
     DataAsset,
+    Datastore,
     Deployment,
     DeviceCode,
     Endpoint,
+    Environment,
+    Figures,
     Invalid,
     Job,
     JobFilter,
@@ -26,20 +33,22 @@ from footplate.workspace import (
     LogFile,
     MetricPoint,
     Model,
+    Node,
     Output,
+    Quota,
+    Service,
+    Size,
+    Uploading,
     Workspace,
 )
 
 if TYPE_CHECKING:
-    from footplate.azure.data import Datastore, Environment
+    from footplate.azure.job_files import JobFiles
     from footplate.azure.parts import Parts
-    from footplate.azure.sdk_process import Upload
     from footplate.azure.sdk_writes import Writes
-    from footplate.azure.sign_in import DeviceCodeSource
     from footplate.jobfile import JobFile
 
 _NOT_YET = {
-    "job_file": "footplate cannot make a job file of a job on Azure yet.",
     "delete_job": "A job on Azure is archived, not deleted: that hides it, and keeps what it wrote.",
     "delete_model": "A model on Azure is archived, not deleted: that hides it, and keeps its files for what uses it.",
     "demo": "The demo trains on this machine: footplate --workspace local shows and runs it.",
@@ -55,7 +64,6 @@ class AzureWorkspace(Workspace):
     """Azure's modules are loaded at the first request, in a thread: opening the workspace costs nothing."""
 
     kind = "azure"
-    capabilities: Mapping[str, str] = _NOT_YET
 
     def __init__(self, name: str, settings: Settings) -> None:
         """Find out which workspace it is. Raises Invalid where the settings do not say, or say it wrongly."""
@@ -63,6 +71,7 @@ class AzureWorkspace(Workspace):
         self._settings = settings.azure(name)
         self._cloud = clouds.find(self._settings, name, settings.file.parent)
         self._place = place.find(self._settings, name)
+        self._index = Index(index_file(paths.cache() / "azure", self._cloud.resource_manager, self._place.path))
         self._loading: asyncio.Task[Parts] | None = None
         self._writer: Writes | None = None
 
@@ -94,16 +103,18 @@ class AzureWorkspace(Workspace):
         parts = self._loaded
         return parts.client.reads_left if parts else None
 
+    @property
+    def capabilities(self) -> Mapping[str, str]:
+        parts = self._loaded
+        return {**parts.permissions.lacking, **_NOT_YET} if parts else _NOT_YET
+
+    async def learn_capabilities(self) -> None:
+        await (await self._parts()).permissions.ask()
+
     async def sign_in(self, show: Callable[[DeviceCode], None]) -> None:
         """Sign in by device code; from then on this sign-in gives all tokens."""
         parts = await self._parts()
-        source = await asyncio.to_thread(_device_code, self._cloud, self._settings.tenant_id, show)
-        try:
-            await _in_thread(lambda: source.sign_in(self._cloud.scope))
-        except BaseException:
-            source.close()  # whose next question to the directory then ends the thread
-            raise
-        await asyncio.to_thread(parts.client.credential.use, source)
+        await sign_in_by_code(parts.client.credential, self._cloud, self._settings, show)
 
     async def _parts(self) -> Parts:
         if self._loading is None or (self._loading.done() and self._loading.exception() is not None):
@@ -113,7 +124,7 @@ class AzureWorkspace(Workspace):
         return await asyncio.shield(self._loading)
 
     async def _load(self) -> Parts:
-        return await asyncio.to_thread(_make_parts, self._cloud, self._place, self._settings)
+        return await asyncio.to_thread(_make_parts, self._cloud, self._place, self._settings, self._index)
 
     @property
     def _loaded(self) -> Parts | None:
@@ -124,12 +135,17 @@ class AzureWorkspace(Workspace):
         parts = await self._parts()
         make = await asyncio.to_thread(_load_writes)
         if self._writer is None:
-            self._writer = make(parts, self._settings.token_env)
+            self._writer = make(parts, self.deployment_size, self._settings.token_env)
         return self._writer
 
     @property
-    def upload(self) -> Upload | None:
-        """The upload under way of a job's code or a model's files."""
+    def deployment_size(self) -> str:
+        from footplate.azure.deployment_defaults import SIZE
+
+        return self._settings.deployment_size or SIZE
+
+    @property
+    def upload(self) -> Uploading | None:
         return self._writer.sdk.upload if self._writer else None
 
     async def close(self) -> None:
@@ -146,11 +162,37 @@ class AzureWorkspace(Workspace):
     async def clusters(self) -> Sequence[Cluster]:
         return await (await self._parts()).clusters.list()
 
+    async def cluster(self, name: str) -> Cluster:
+        return await (await self._parts()).clusters.cluster(name)
+
+    async def create_cluster(self, spec: ClusterSpec) -> Cluster:
+        return await (await self._writes()).create_cluster(spec)
+
+    async def update_cluster(
+        self, name: str, *, min_nodes: int | None = None, max_nodes: int | None = None, idle_seconds: int | None = None
+    ) -> Cluster:
+        return await (await self._parts()).clusters.update(name, min_nodes, max_nodes, idle_seconds)
+
+    async def delete_cluster(self, name: str) -> None:
+        await (await self._parts()).clusters.delete(name)
+
+    async def nodes(self, cluster: str) -> Sequence[Node]:
+        return await (await self._parts()).clusters.nodes(cluster)
+
+    async def sizes(self) -> Sequence[Size]:
+        return await (await self._parts()).clusters.sizes()
+
+    async def quota(self) -> Sequence[Quota]:
+        return await (await self._parts()).clusters.quota()
+
     # Jobs
 
     async def jobs(self, matching: JobFilter) -> AsyncIterator[Sequence[Job]]:
-        async for page in (await self._parts()).jobs.pages(matching):
+        async for page in (await self._parts()).known_jobs.pages(matching):
             yield page
+
+    async def cached_jobs(self) -> tuple[Sequence[Job], datetime | None]:
+        return await asyncio.to_thread(self._index.newest, _NEWEST)
 
     async def job(self, name: str) -> Job:
         return await (await self._parts()).jobs.job(name)
@@ -162,18 +204,34 @@ class AzureWorkspace(Workspace):
         return await (await self._writes()).submit(job_file, name)
 
     async def job_file(self, name: str) -> JobFile:
-        _refuse("job_file")
+        parts = await self._parts()
+        make = await asyncio.to_thread(_load_job_files)
+        return await make(parts.jobs, parts.client.place).job_file(name)
 
     async def cancel(self, name: str) -> Job:
         return await (await self._parts()).jobs.cancel(name)
 
     async def archive(self, name: str) -> Job:
         """Hide a job from the lists. Raises NotFound."""
-        return await (await self._parts()).jobs.set_archived(name, True)
+        archived = await (await self._parts()).jobs.set_archived(name, True)
+        await asyncio.to_thread(self._index.drop, name)
+        return archived
 
     async def restore(self, name: str) -> Job:
         """Show an archived job again. Raises NotFound."""
-        return await (await self._parts()).jobs.set_archived(name, False)
+        restored = await (await self._parts()).jobs.set_archived(name, False)
+        await asyncio.to_thread(self._index.distrust)
+        return restored
+
+    async def update_job(
+        self, name: str, *, display_name: str | None = None, tags: Mapping[str, str | None] | None = None
+    ) -> Job:
+        updated = await (await self._parts()).jobs.update(name, display_name, tags or {})
+        await asyncio.to_thread(self._index.distrust)  # it may stand far down the list
+        return updated
+
+    async def services(self, name: str) -> Sequence[Service]:
+        return await (await self._parts()).jobs.services(name)
 
     async def delete_job(self, name: str) -> None:
         _refuse("delete_job")
@@ -193,6 +251,11 @@ class AzureWorkspace(Workspace):
 
     async def outputs(self, name: str) -> Sequence[Output]:
         return await (await self._parts()).jobs.outputs(name)
+
+    async def download(
+        self, name: str, output: str, folder: Path, progress: Callable[[int, int | None], None] | None = None
+    ) -> int:
+        return await (await self._parts()).downloads.output(name, output, folder, progress)
 
     # What jobs name
 
@@ -222,13 +285,19 @@ class AzureWorkspace(Workspace):
     async def register(self, name: str, source: str | Path, description: str = "") -> Model:
         return await (await self._writes()).register(name, source, description)
 
+    async def download_model(
+        self, reference: str, folder: Path, progress: Callable[[int, int | None], None] | None = None
+    ) -> int:
+        return await (await self._parts()).downloads.model(reference, folder, progress)
+
     async def delete_model(self, reference: str) -> None:
         _refuse("delete_model")
 
     # Endpoints
 
     async def endpoints(self) -> Sequence[Endpoint]:
-        return await (await self._parts()).endpoints.list()
+        found = await (await self._parts()).endpoints.list()
+        return [self._writer.shown(one) for one in found] if self._writer else found
 
     async def endpoint(self, name: str) -> Endpoint:
         found = await (await self._parts()).endpoints.endpoint(name)
@@ -246,11 +315,39 @@ class AzureWorkspace(Workspace):
     async def keys(self, name: str) -> Keys:
         return await (await self._parts()).endpoints.keys(name)
 
+    async def regenerate_key(self, name: str, key: str) -> Keys:
+        return await (await self._parts()).endpoints.regenerate_key(name, key)
+
+    async def set_traffic(
+        self, name: str, traffic: Mapping[str, int], if_unchanged: Mapping[str, int] | None = None
+    ) -> Endpoint:
+        return await (await self._parts()).endpoints.set_traffic(name, traffic, if_unchanged)
+
+    async def set_mirror(self, name: str, mirror: Mapping[str, int]) -> Endpoint:
+        return await (await self._parts()).endpoints.set_mirror(name, mirror)
+
+    async def create_endpoint_from(self, file: JobFile, name: str | None = None) -> Endpoint:
+        return await (await self._writes()).create_endpoint_from(file, name)
+
+    async def deploy_from(
+        self, file: JobFile, *, endpoint: str | None = None, name: str | None = None, traffic: bool = True
+    ) -> Deployment:
+        return await (await self._writes()).deploy_from(file, endpoint, name, traffic)
+
+    async def scale(self, endpoint: str, name: str, instances: int) -> Deployment:
+        return await (await self._parts()).endpoints.scale(endpoint, name, instances)
+
+    async def delete_deployment(self, endpoint: str, name: str) -> None:
+        await (await self._parts()).endpoints.delete_deployment(endpoint, name)
+
+    async def monitor(self, endpoint: str) -> Sequence[Figures]:
+        return await (await self._parts()).monitor.figures(endpoint)
+
     async def deploy(self, endpoint: str, name: str, model: str, *, traffic: bool = True) -> Deployment:
         return await (await self._writes()).deploy(endpoint, name, model, traffic)
 
-    async def deployment_log(self, endpoint: str, name: str, tail: int) -> str:
-        return await (await self._parts()).endpoints.log(endpoint, name, tail)
+    async def deployment_log(self, endpoint: str, name: str, tail: int, container: str = "inference-server") -> str:
+        return await (await self._parts()).endpoints.log(endpoint, name, tail, container)
 
     async def invoke(
         self, endpoint: str, body: bytes, headers: Mapping[str, str], deployment: str | None = None
@@ -258,38 +355,24 @@ class AzureWorkspace(Workspace):
         return await (await self._parts()).endpoints.invoke(endpoint, body, headers, deployment)
 
 
-def _device_code(cloud: clouds.Cloud, tenant: str, show: Callable[[DeviceCode], None]) -> DeviceCodeSource:
-    from footplate.azure.sign_in import DeviceCodeSource  # loads Azure's libraries
-
-    return DeviceCodeSource(cloud, tenant, show)
-
-
-async def _in_thread(work: Callable[[], None]) -> None:
-    """Do what may take a quarter of an hour in a thread that nobody has to wait for when the console is left."""
-    future: Future[None] = Future()
-    future.set_running_or_notify_cancel()  # so that the result of one whose caller has gone is no fault
-
-    def run() -> None:
-        try:
-            work()
-            future.set_result(None)
-        except BaseException as error:  # noqa: BLE001  handed to whoever waits
-            future.set_exception(error)
-
-    threading.Thread(target=run, name="sign-in", daemon=True).start()
-    await asyncio.wrap_future(future)
-
-
-def _make_parts(cloud: clouds.Cloud, where: place.Place, settings: AzureSettings) -> Parts:
+def _make_parts(cloud: clouds.Cloud, where: place.Place, settings: AzureSettings, index: Index) -> Parts:
     from footplate.azure.parts import make  # loads Azure's libraries
 
-    return make(cloud, where, settings)
+    # They stay as long as the process: looking through them for garbage again and again would hold up keys, 25 ms each time.
+    gc.freeze()
+    return make(cloud, where, settings, index)
 
 
 def _load_writes() -> type[Writes]:
     from footplate.azure.sdk_writes import Writes
 
     return Writes
+
+
+def _load_job_files() -> type[JobFiles]:
+    from footplate.azure.job_files import JobFiles  # reads and writes YAML, which nothing else here does
+
+    return JobFiles
 
 
 def _refuse(act: str) -> NoReturn:

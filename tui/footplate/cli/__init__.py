@@ -10,11 +10,20 @@ from footplate import __version__
 from footplate.cli.frame import Commands, common
 
 COMMANDS = {
-    "overview": ("clusters", "data", "info"),
+    "overview": ("data", "environments", "datastores", "info"),
+    "clusters": ("clusters", "cluster", "quota"),
     "check": ("check",),
-    "jobs": ("launch", "jobs", "job", "logs", "metrics", "cancel", "demo"),
+    "doctor": ("doctor",),
+    "launch": ("launch", "rerun"),
+    "following": ("logs", "watch"),
+    "jobs": ("jobs", "job", "children", "services", "metrics", "cancel", "archive", "restore", "update"),
+    "download": ("download",),
+    "rehearse": ("rehearse",),
+    "demo": ("demo",),
     "models": ("register", "models", "model"),
-    "endpoints": ("endpoints", "endpoint", "deploy", "invoke"),
+    "endpoints": ("endpoints", "endpoint"),
+    "deploy": ("deploy", "traffic", "invoke"),
+    "config": ("config", "clean", "completion"),
 }
 """The module of each command; a call loads the one that it needs, and `--help` all."""
 

@@ -22,6 +22,7 @@ def dry_run_text(document: Mapping[str, Any], lines: Sequence[MarkedLine]) -> st
         _search_space(document),
         _trials(document.get("trials", ())),
         _upload(document["upload"]),
+        _contrasts(document.get("differs_on_azure", ())),
         _yaml(lines),
     )
     return "\n\n".join("\n".join(section) for section in map(list, sections) if section)
@@ -108,6 +109,14 @@ def _upload(upload: Mapping[str, Any]) -> Iterator[str]:
         yield f"  A link to nothing stays behind: {clean(link)}"
     for note in upload.get("notes", ()):
         yield f"  {clean(note)}"
+
+
+def _contrasts(contrasts: Sequence[Mapping[str, str]]) -> Iterator[str]:
+    for number, one in enumerate(contrasts):
+        if not number:
+            yield "On Azure this would differ"
+        yield f"  {one['topic']:<18}{one['azure']}"
+        yield f"  {'':<18}here: {one['here']}"
 
 
 def _yaml(lines: Sequence[MarkedLine]) -> Iterator[str]:

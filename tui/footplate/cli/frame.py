@@ -13,6 +13,7 @@ from typing import Any, TextIO, TypeVar
 
 import click
 
+from footplate import settings
 from footplate.cli import json_text
 from footplate.cli.log_output import LogOutput
 from footplate.logs.sanitise import clean
@@ -139,8 +140,13 @@ def fail(sentence: str, next_step: str = "", raw: str = "") -> None:
 def fielded(document: Mapping[str, Any], width: int) -> str:
     """An object's fields, one a line whatever their values hold; those without a value are left out."""
     rows = [(key.replace("_", " "), value) for key, value in document.items() if value not in (None, {}, [], "")]
-    texts = [(key, ", ".join(map(str, value)) if isinstance(value, list) else str(value)) for key, value in rows]
-    return "\n".join(f"{key:<{width}}{clean(text)}" for key, text in texts)
+    return "\n".join(f"{key:<{width}}{clean(_plain(value))}" for key, value in rows)
+
+
+def _plain(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return ", ".join(f"{key}={inner}" for key, inner in value.items())
+    return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
 def columned(rows: Sequence[Sequence[str]]) -> str:
@@ -150,6 +156,15 @@ def columned(rows: Sequence[Sequence[str]]) -> str:
     return "\n".join(
         "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows
     )
+
+
+def _workspaces(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
+    """The workspaces of the settings, for a shell's completion."""
+    try:
+        known = dict.fromkeys(["local", *settings.load().workspaces])
+    except WorkspaceError:
+        return []  # nothing is to be said between a tab and its answer
+    return [name for name in known if name.startswith(incomplete)]
 
 
 def common(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -163,7 +178,12 @@ def common(command: Callable[..., Any]) -> Callable[..., Any]:
 
     options = (
         click.option(
-            "--workspace", metavar="NAME", expose_value=False, callback=keep, help="A workspace of the settings."
+            "--workspace",
+            metavar="NAME",
+            expose_value=False,
+            callback=keep,
+            shell_complete=_workspaces,
+            help="A workspace of the settings.",
         ),
         click.option("--json", is_flag=True, expose_value=False, callback=keep, help="One JSON document on stdout."),
         click.option("--read-only", is_flag=True, expose_value=False, callback=keep, help="Refuse every change."),

@@ -1,68 +1,18 @@
-"""The commands on jobs: launch, jobs, job, logs, metrics, cancel, demo."""
+"""The commands on jobs that are there: jobs, job, children, services, metrics, cancel, archive, restore, update."""
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 import click
 
 from footplate import words
+from footplate.cli import names as known
 from footplate.cli.frame import Failed, Frame, common, each, fielded
-from footplate.cli.log_output import LogOutput
-from footplate.operations import follow
 from footplate.operations.filters import Filter
 from footplate.workspace import Invalid, Job, JobFilter, Workspace
 from footplate.workspace.model import iso
-
-
-@click.command("launch")
-@click.argument("file")
-@click.option(
-    "--set", "changes", metavar="PATH=VALUE", multiple=True, help="Change a value, as in inputs.num_epochs=5."
-)
-@click.option("--compute", metavar="NAME", help="The cluster that runs it.")
-@click.option("--name", metavar="NAME", help="The job's name, in place of a made one.")
-@click.option("--dry-run", is_flag=True, help="Show what would run; start nothing.")
-@click.option("--follow", "follows", is_flag=True, help="Stream the log until the job has ended.")
-@click.option("--force", is_flag=True, help="Go on whatever errors the check finds.")
-@common
-@click.pass_obj
-def launch_command(
-    frame: Frame,
-    file: str,
-    changes: tuple[str, ...],
-    compute: str | None,
-    name: str | None,
-    dry_run: bool,
-    follows: bool,
-    force: bool,
-) -> None:
-    """Start a job from a job FILE, or from a template by its bare name.
-
-    The file is checked first, as `footplate check` does, and against the workspace; faults go to stderr. Errors end the launch
-    with exit code 2 before anything is started, unless --force; warnings never do. A dry run shows what it can whatever is found.
-    """
-    from footplate.cli import launching  # with all rules of the check, which a list of jobs need not wait for
-
-    job_file = launching.prepare(file, changes, compute, name)
-    if dry_run:
-        launching.dry_run(frame, job_file, force)
-        return
-
-    async def work(workspace: Workspace) -> Job:
-        await launching.refuse_errors(frame, workspace, job_file, force)
-        job = await workspace.submit(job_file)
-        frame.say(f"{job.name} is {job.status} on {job.compute}: {words.ranks(job.nodes, job.ranks_per_node)}")
-        if follows:
-            return (await _copy_log(frame, workspace, job.name, follows=True, seen=_status_lines(frame))).job
-        return job
-
-    job = frame.run(work)
-    frame.result(job.document(), _ended(job) if follows else f"Follow it: footplate logs {job.name} --follow")
-    if follows and job.status != "Completed":
-        sys.exit(1)
 
 
 @click.command("jobs")
@@ -74,9 +24,10 @@ def launch_command(
     help="Words that must occur, !WORD that must not, status:failed,running by the beginning of the status.",
 )
 @click.option("--limit", type=click.IntRange(1), default=50, show_default=True, help="At most so many, newest first.")
+@click.option("--archived", is_flag=True, help="Archived jobs too.")
 @common
 @click.pass_obj
-def jobs_command(frame: Frame, expression: str, limit: int) -> None:
+def jobs_command(frame: Frame, expression: str, limit: int, archived: bool) -> None:
     """List jobs, newest first."""
     wanted = Filter.parse(expression)
     if wanted.error:
@@ -84,7 +35,7 @@ def jobs_command(frame: Frame, expression: str, limit: int) -> None:
 
     async def work(workspace: Workspace) -> list[tuple[Job, tuple[str, ...]]]:
         found: list[tuple[Job, tuple[str, ...]]] = []
-        async for page in workspace.jobs(JobFilter()):
+        async for page in workspace.jobs(JobFilter(archived=archived)):
             for job in page:
                 cells = _cells(job)
                 if wanted.passes(" ".join((*cells, job.display_name)), job.status):
@@ -105,41 +56,68 @@ def jobs_command(frame: Frame, expression: str, limit: int) -> None:
 
 
 @click.command("job")
-@click.argument("name")
+@click.argument("name", shell_complete=known.jobs)
 @common
 @click.pass_obj
 def job_command(frame: Frame, name: str) -> None:
     """Show one job."""
     job = frame.run(lambda workspace: workspace.job(name))
-    frame.result(job.document(), lambda: fielded(job.document(), 28))
+    told = {**job.document(), "note": job.note, "archived": "yes" if job.archived else "", "studio": job.studio_url}
+    frame.result(job.document(), lambda: fielded(told, 28))
 
 
-@click.command("logs")
-@click.argument("name")
-@click.option("--file", "path", metavar="PATH", help="Which log file; without it the first user log (rank 0).")
-@click.option("--follow", "follows", is_flag=True, help="Go on until the job has ended.")
+@click.command("children")
+@click.argument("name", shell_complete=known.jobs)
 @common
 @click.pass_obj
-def logs_command(frame: Frame, name: str, path: str | None, follows: bool) -> None:
-    """Print a job's log: as it is to a file or pipe, made safe on a terminal."""
+def children_command(frame: Frame, name: str) -> None:
+    """List the trials of a sweep with their values, or the steps of a pipeline."""
 
-    async def work(workspace: Workspace) -> tuple[follow.Copied, list[str]]:
-        copied = await _copy_log(frame, workspace, name, path, follows=follows)
-        return copied, [file.path for file in await workspace.log_files(name)]
+    async def work(workspace: Workspace) -> tuple[Job, Sequence[Job]]:
+        return await workspace.job(name), await workspace.children(name)
 
-    copied, files = frame.run(work)
-    job = copied.job
-    if frame.json:
-        frame.result({"job": job.name, "status": job.status, "file": copied.file, "files": files}, "")
-    elif copied.file is None:
-        frame.note(f"{job.name} is {job.status} and has written no log yet. {job.note}".rstrip())
-    if follows and job.status != "Completed":
-        frame.note(_ended(job))
-        sys.exit(1)
+    job, listed = frame.run(work)
+    found = sorted(listed, key=lambda child: (child.created, len(child.name), child.name))  # trial 2 before trial 10
+    inputs = list(dict.fromkeys(key for child in found for key in child.parameters))
+    metric = (job.primary_metric or "metric").upper()
+    frame.table(
+        [child.document() for child in found],
+        ("NAME", "STATUS", metric, *(key.upper() for key in inputs), "TOOK", "NOTE"),
+        [
+            (
+                f"{child.name} (best)" if child.name == job.best_child else child.name,
+                child.status,
+                "" if child.metric is None else words.number(child.metric),
+                *(str(child.parameters.get(key, "")) for key in inputs),
+                words.span(child.seconds()),
+                child.note or child.error or "",
+            )
+            for child in found
+        ],
+        f"{name} has no trials or steps{' yet' if job.active and job.type != 'command' else ''}.",
+    )
+
+
+@click.command("services")
+@click.argument("name", shell_complete=known.jobs)
+@common
+@click.pass_obj
+def services_command(frame: Frame, name: str) -> None:
+    """List what a job serves while it runs, as Jupyter or TensorBoard, and where."""
+    found = frame.run(lambda workspace: workspace.services(name))
+    frame.table(
+        [
+            {"name": s.name, "type": s.type, "status": s.status, "url": s.url or None, "error": s.error or None}
+            for s in found
+        ],
+        ("SERVICE", "TYPE", "STATUS", "ADDRESS", "ERROR"),
+        [(s.name, s.type, s.status, s.url, s.error) for s in found],
+        f"{name} serves nothing.",
+    )
 
 
 @click.command("metrics")
-@click.argument("name")
+@click.argument("name", shell_complete=known.jobs)
 @common
 @click.pass_obj
 def metrics_command(frame: Frame, name: str) -> None:
@@ -166,7 +144,7 @@ def metrics_command(frame: Frame, name: str) -> None:
 
 
 @click.command("cancel")
-@click.argument("names", nargs=-1, required=True)
+@click.argument("names", nargs=-1, required=True, shell_complete=known.jobs)
 @common
 @click.pass_obj
 def cancel_command(frame: Frame, names: tuple[str, ...]) -> None:
@@ -174,60 +152,82 @@ def cancel_command(frame: Frame, names: tuple[str, ...]) -> None:
 
     A job that cannot be cancelled does not keep the others; the command ends with the highest of their exit codes.
     """
-
-    done = frame.run(lambda workspace: each(names, workspace.cancel))
-    frame.results(
-        [{"name": one.name, "error": one.error} if isinstance(one, Failed) else one.document() for one in done],
-        "\n".join(f"{one.name} is {one.status}" for one in done if isinstance(one, Job)),
-        [one for one in done if isinstance(one, Failed)],
-    )
+    _act_on_each(frame, names, lambda workspace: workspace.cancel, lambda job: f"{job.name} is {job.status}")
 
 
-@click.command("demo")
-@click.option(
-    "--clean", "cleans", is_flag=True, help="Run none; remove the jobs, models and endpoints that demos left."
-)
+@click.command("archive")
+@click.argument("names", nargs=-1, required=True, shell_complete=known.jobs)
 @common
 @click.pass_obj
-def demo_command(frame: Frame, cleans: bool) -> None:
-    """Run the whole line on drawn birds: train on two processes, register, deploy, predict. Under two minutes."""
-    from footplate.operations import demo as demos  # seldom needed, and not free at start-up
+def archive_command(frame: Frame, names: tuple[str, ...]) -> None:
+    """Hide jobs from the lists; nothing of them is lost, and `restore` shows them again."""
+    _act_on_each(frame, names, lambda workspace: workspace.archive, lambda job: f"{job.name} is archived")
 
-    if cleans:
-        removed = frame.run(demos.clean)
-        gone = [name for names in removed.values() for name in names]
-        frame.result({"removed": removed}, f"Removed {', '.join(gone)}." if gone else "There is nothing to remove.")
-        return
 
-    async def work(workspace: Workspace) -> demos.Result:
-        with _log_output(frame) as log:
-            return await demos.run(
-                workspace,
-                demos.Progress(stage=lambda text: frame.note(f"▸ {text}"), job=_status_lines(frame), log=log),
-            )
+@click.command("restore")
+@click.argument("names", nargs=-1, required=True)
+@common
+@click.pass_obj
+def restore_command(frame: Frame, names: tuple[str, ...]) -> None:
+    """Show archived jobs in the lists again."""
+    _act_on_each(frame, names, lambda workspace: workspace.restore, lambda job: f"{job.name} is restored")
 
-    result = frame.run(work)
-    right = "right" if result.label == result.truth else f"wrong, it is a {result.truth}"
-    frame.result(
-        result.document(),
-        f"\n{result.label}, {words.percent(result.probability)} ({right}). best_val_acc {words.number(result.best_val_acc)}, "
-        f"{result.job.world_size} ranks, {words.span(result.seconds)} in all.\n"
-        "footplate opens the console on what it made; footplate demo --clean removes it.",
-    )
+
+@click.command("update")
+@click.argument("name", shell_complete=known.jobs)
+@click.option("--display-name", metavar="TEXT", help="What lists show beside the name.")
+@click.option("--tag", "given", metavar="KEY=VALUE", multiple=True, help="Set a tag.")
+@click.option("--remove-tag", "removed", metavar="KEY", multiple=True, help="Remove a tag.")
+@common
+@click.pass_obj
+def update_command(
+    frame: Frame, name: str, display_name: str | None, given: tuple[str, ...], removed: tuple[str, ...]
+) -> None:
+    """Change a job's display name and tags: what is given, and only that."""
+    tags: dict[str, str | None] = dict.fromkeys(removed)
+    for one in given:
+        key, equals, value = one.partition("=")
+        if not equals or not key:
+            raise Invalid(f"--tag {one!r} is not KEY=VALUE.", "As in --tag owner=me.")
+        if key in tags:
+            raise Invalid(f"The tag {key!r} is given twice.", "Set or remove it once.")
+        tags[key] = value
+    if display_name is None and not tags:
+        raise Invalid("There is nothing to change.", "Give --display-name, --tag or --remove-tag.")
+    job = frame.run(lambda workspace: workspace.update_job(name, display_name=display_name, tags=tags))
+    told = ", ".join(f"{key}={value}" for key, value in job.tags.items()) or "no tags"
+    frame.result(job.document(), f"{job.name}: {job.display_name}, {told}")
 
 
 def add_to(group: click.Group) -> None:
     """Put these commands into the group."""
     for command in (
-        launch_command,
         jobs_command,
         job_command,
-        logs_command,
+        children_command,
+        services_command,
         metrics_command,
         cancel_command,
-        demo_command,
+        archive_command,
+        restore_command,
+        update_command,
     ):
         group.add_command(command)
+
+
+def _act_on_each(
+    frame: Frame,
+    names: Sequence[str],
+    act: Callable[[Workspace], Callable[[str], Awaitable[Job]]],
+    line: Callable[[Job], str],
+) -> None:
+    """Do something to each job; a fault of one does not keep the others, the highest exit code ends the command."""
+    done = frame.run(lambda workspace: each(names, act(workspace)))
+    frame.results(
+        [{"name": one.name, "error": one.error} if isinstance(one, Failed) else one.document() for one in done],
+        "\n".join(line(one) for one in done if isinstance(one, Job)),
+        [one for one in done if isinstance(one, Failed)],
+    )
 
 
 def _cells(job: Job) -> tuple[str, ...]:
@@ -243,48 +243,3 @@ def _cells(job: Job) -> tuple[str, ...]:
         f"{job.headline[0]} {words.number(job.headline[1])}" if job.headline else "",
         job.note or job.error or "",
     )
-
-
-def _log_output(frame: Frame) -> LogOutput:
-    """Where a log goes: stdout, or stderr when stdout holds one JSON document."""
-    return LogOutput(sys.stderr if frame.json else sys.stdout)
-
-
-async def _copy_log(
-    frame: Frame,
-    workspace: Workspace,
-    name: str,
-    path: str | None = None,
-    *,
-    follows: bool,
-    seen: Callable[[Job], None] | None = None,
-) -> follow.Copied:
-    """Print a job's log; of one that wrote none itself the first there is, with a sentence that says so."""
-    with _log_output(frame) as log:
-        copied = await follow.copy_log(workspace, name, log, path, follow=follows, seen=seen)
-        others = [] if copied.file is not None else await workspace.log_files(name)
-        if not others:
-            return copied
-        yet = " yet" if copied.job.active else ""
-        frame.note(f"{name} is {copied.job.status}; its command has written no log{yet}. This is {others[0].path}:")
-        return await follow.copy_log(workspace, name, log, others[0].path)
-
-
-def _status_lines(frame: Frame) -> Callable[[Job], None]:
-    """Say each status, and each note, once."""
-    last = ""
-
-    def look(job: Job) -> None:
-        nonlocal last
-        line = f"{job.status}{f': {job.note}' if job.note else ''}"
-        if line != last:
-            last = line
-            frame.note(f"· {line}")
-
-    return look
-
-
-def _ended(job: Job) -> str:
-    seconds = job.seconds()
-    took = f" after {words.span(seconds)}" if seconds is not None else ""
-    return f"{job.name} is {job.status}{took}{f': {job.error}' if job.error else ''}"

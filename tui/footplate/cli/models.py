@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import click
 
 from footplate import words
+from footplate.cli import names
+from footplate.cli.download import count_of_files
 from footplate.cli.frame import Frame, common, fielded
-from footplate.workspace import Model, Workspace
+from footplate.cli.progress import Transfer, with_upload
+from footplate.operations import download
+from footplate.workspace import Invalid, Model, Workspace
 
 
 @click.command("register")
-@click.argument("job")
+@click.argument("job", shell_complete=names.jobs)
 @click.option(
     "--model", "name", metavar="NAME", required=True, help="The model's name; the version is the next free one."
 )
@@ -18,7 +24,7 @@ from footplate.workspace import Model, Workspace
 @click.pass_obj
 def register_command(frame: Frame, job: str, name: str) -> None:
     """Register the model that a JOB wrote."""
-    model = frame.run(lambda workspace: workspace.register(name, job))
+    model = frame.run(lambda workspace: with_upload(workspace, workspace.register(name, job)))
     frame.result(
         model.document(),
         f"{model.reference} is registered. Deploy it: footplate deploy --model {model.reference} --endpoint NAME",
@@ -51,11 +57,11 @@ def models_command(frame: Frame) -> None:
 
 @click.group("model")
 def model_group() -> None:
-    """Show or delete one model."""
+    """Show, download or delete one model."""
 
 
 @model_group.command("show")
-@click.argument("reference")
+@click.argument("reference", shell_complete=names.models)
 @common
 @click.pass_obj
 def show_command(frame: Frame, reference: str) -> None:
@@ -64,12 +70,43 @@ def show_command(frame: Frame, reference: str) -> None:
     frame.result(model.document(), lambda: fielded(model.document(), 14))
 
 
+@model_group.command("download")
+@click.argument("reference", shell_complete=names.models)
+@click.option(
+    "--to", "folder", metavar="FOLDER", type=click.Path(path_type=Path), help="Where to; without it ./NAME-VERSION."
+)
+@common
+@click.pass_obj
+def download_command(frame: Frame, reference: str, folder: Path | None) -> None:
+    """Download a model's files, NAME:VERSION.
+
+    A file that is there already (on Azure: one of the same size) is not fetched again: an interrupted download goes on.
+    """
+
+    async def work(workspace: Workspace) -> download.Fetched:
+        model = await workspace.model(reference)
+        with Transfer(f"downloading {model.reference}") as progress:
+            target = folder or Path(f"{model.name}-{model.version}")
+            return await download.model(workspace, model.reference, target, progress)
+
+    fetched = frame.run(work)
+    frame.result(
+        {"model": fetched.name, "folder": str(fetched.folder), "files": fetched.files},
+        f"{fetched.name}: {count_of_files(fetched.files)} in {fetched.folder}",
+    )
+
+
 @model_group.command("delete")
-@click.argument("reference")
+@click.argument("reference", shell_complete=names.models)
 @common
 @click.pass_obj
 def delete_command(frame: Frame, reference: str) -> None:
     """Delete a model, NAME:VERSION."""
+    if ":" not in reference.removeprefix("azureml:") and "@" not in reference:
+        raise Invalid(
+            f"{reference!r} names no version: nothing was deleted.",
+            f"Write NAME:VERSION, or {reference}@latest for the newest; footplate models lists them.",
+        )
 
     async def work(workspace: Workspace) -> Model:
         model = await workspace.model(reference)

@@ -1,42 +1,18 @@
-"""The commands on the workspace and the installation: clusters, data, info."""
+"""The commands on what a workspace holds, and on the installation: data, environments, datastores, info."""
 
 from __future__ import annotations
 
 import importlib.util
 import platform
 import sys
+from collections.abc import Sequence
 from typing import Any
 
 import click
 
-from footplate import __version__, paths, words
+from footplate import __version__, paths
 from footplate.cli.frame import Frame, common
-from footplate.workspace import Workspace
-
-
-@click.command("clusters")
-@common
-@click.pass_obj
-def clusters_command(frame: Frame) -> None:
-    """List clusters."""
-    found = frame.run(lambda workspace: workspace.clusters())
-    frame.table(
-        [cluster.document() for cluster in found],
-        ("CLUSTER", "TYPE", "SIZE", "STATE", "NODES", "BUSY", "QUEUED"),
-        [
-            (
-                c.name,
-                c.type,
-                c.size,
-                c.state,
-                f"{c.min_nodes}–{c.max_nodes}",
-                str(c.busy_nodes),
-                words.count(c.queued_jobs),
-            )
-            for c in found
-        ],
-        "No clusters.",
-    )
+from footplate.workspace import Environment, Workspace
 
 
 @click.command("data")
@@ -53,6 +29,40 @@ def data_command(frame: Frame) -> None:
         ("DATA", "TYPE", "PATH", "DESCRIPTION"),
         [(f"{d.name}:{d.version}", d.type, d.path, d.description) for d in found],
         "No data assets.",
+    )
+
+
+@click.command("environments")
+@common
+@click.pass_obj
+def environments_command(frame: Frame) -> None:
+    """List the newest version of each environment that jobs can name."""
+
+    async def work(workspace: Workspace) -> tuple[Sequence[Environment], str]:
+        return await workspace.environments(), workspace.kind
+
+    found, kind = frame.run(work)
+    frame.table(
+        [environment.document() for environment in found],
+        ("ENVIRONMENT", "IMAGE", "DESCRIPTION"),
+        [(f"{e.name}:{e.version}", e.image, e.description) for e in found],
+        "No environments: on this machine jobs run with a Python, which footplate info names."
+        if kind == "local"
+        else "No environments.",
+    )
+
+
+@click.command("datastores")
+@common
+@click.pass_obj
+def datastores_command(frame: Frame) -> None:
+    """List where the workspace keeps data."""
+    found = frame.run(lambda workspace: workspace.datastores())
+    frame.table(
+        [{"name": d.name, "type": d.type, "location": d.location or None, "is_default": d.is_default} for d in found],
+        ("DATASTORE", "TYPE", "DEFAULT", "LOCATION"),
+        [(d.name, d.type, "default" if d.is_default else "", d.location) for d in found],
+        "No datastores.",
     )
 
 
@@ -94,5 +104,5 @@ def _plain(value: Any) -> str:
 
 def add_to(group: click.Group) -> None:
     """Put these commands into the group."""
-    for command in (clusters_command, data_command, info_command):
+    for command in (data_command, environments_command, datastores_command, info_command):
         group.add_command(command)

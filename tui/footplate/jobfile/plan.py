@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -77,9 +77,13 @@ class Plan:
             return "worker" if rank else "head"
         return ""
 
-    def environment(self, rank: int, master_addr: str = "127.0.0.1", master_port: int = 29500) -> dict[str, str]:
+    def environment(
+        self, rank: int, master_addr: str = "127.0.0.1", master_port: int = 29500, ports: Sequence[int] = ()
+    ) -> dict[str, str]:
         """The variables of one rank: the file's own and those that Azure sets for its distribution.
 
+        `ports` are those of the processes of `tensorflow`, each of which listens; without them they are counted from
+        `master_port`.
         Source: Azure, how-to-train-distributed-gpu: no launcher is needed, each process gets its place in the group.
         """
         variables = dict(self.environment_variables)
@@ -101,14 +105,16 @@ class Plan:
                 "OMPI_COMM_WORLD_LOCAL_SIZE": str(self.ranks_per_node),
             }
         elif self.distribution == "tensorflow":
-            variables["TF_CONFIG"] = self._tf_config(rank, master_addr, master_port)
+            variables["TF_CONFIG"] = self._tf_config(
+                rank, master_addr, ports or range(master_port, master_port + self.world_size)
+            )
         return variables
 
-    def _tf_config(self, rank: int, master_addr: str, master_port: int) -> str:
+    def _tf_config(self, rank: int, master_addr: str, ports: Sequence[int]) -> str:
         """TensorFlow's own description of the group: every process's address, and which of them this one is."""
         # `node-0` stands for the first node's address where none is known; the others are named alike.
         addresses = [
-            f"{master_addr.replace('node-0', f'node-{self.node(other)}')}:{master_port + other}"
+            f"{master_addr.replace('node-0', f'node-{self.node(other)}')}:{ports[other]}"
             for other in range(self.world_size)
         ]
         cluster = {"worker": addresses[: self.workers]}
@@ -197,11 +203,11 @@ def _samples(job_file: JobFile, spaces: tuple[Space, ...], count: int) -> list[d
     names = [space.name for space in spaces]
     given = job_file.get("sampling_algorithm")
     algorithm = str(given.get("type", "") if isinstance(given, Mapping) else given or "").lower()
-    if algorithm == "grid" and all(space.kind == "choice" for space in spaces):
-        columns = [[str(value) for value in space.parameters["values"]] for space in spaces]
-        points = itertools.islice(itertools.product(*columns), count)
+    if algorithm == "grid" and search_space.count(spaces) is not None:
+        drawn = itertools.islice(search_space.grid(spaces), count)
+        points = [tuple(search_space.as_text(value) for value in point) for point in drawn]
     else:
-        points = zip(*(search_space.draws(space, count) for space in spaces), strict=False)  # type: ignore[assignment]
+        points = list(zip(*(search_space.draws(space, count) for space in spaces), strict=False))
     return [dict(zip(names, point, strict=True)) for point in points if point]
 
 

@@ -5,9 +5,11 @@ Source of the meanings: Azure, how-to-tune-hyperparameters; of the form sent: az
 
 from __future__ import annotations
 
+import itertools
+import json
 import math
 import random
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -133,7 +135,7 @@ def real_range(space: Space) -> RealRange | None:
     else:
         reach = SPREAD * abs(space.number("sigma"))
         ends = [space.number("mu") - reach, space.number("mu") + reach]
-    least, most = (_value(space, end) for end in ends)
+    least, most = (value_of(space, end) for end in ends)
     steps = (most - least) / q if q is not None and bounded else math.inf
     return RealRange(least, most, bounded, round(steps) + 1 if math.isfinite(steps) else None)
 
@@ -150,8 +152,8 @@ def draw(space: Space, generator: random.Random) -> Any:
     if space.kind == "randint":
         return generator.randrange(int(space.number("upper")))
     if "uniform" in space.kind:
-        return _value(space, generator.uniform(space.number("min_value"), space.number("max_value")))
-    return _value(space, generator.gauss(space.number("mu"), abs(space.number("sigma"))))
+        return value_of(space, generator.uniform(space.number("min_value"), space.number("max_value")))
+    return value_of(space, generator.gauss(space.number("mu"), abs(space.number("sigma"))))
 
 
 def draws(space: Space, count: int, seed: int = 0) -> tuple[str, ...]:
@@ -159,7 +161,12 @@ def draws(space: Space, count: int, seed: int = 0) -> tuple[str, ...]:
     if real_range(space) is None:
         return ()
     generator = random.Random(f"{seed}/{space.name}")
-    return tuple(str(draw(space, generator)) for _ in range(count))
+    return tuple(as_text(draw(space, generator)) for _ in range(count))
+
+
+def as_text(value: Any) -> str:
+    """What the command gets for a value: a literal as Azure's client sends it, JSON for a mapping."""
+    return json.dumps(value) if isinstance(value, Mapping) else str(value)
 
 
 def count(spaces: Iterable[Space]) -> int | None:
@@ -174,6 +181,22 @@ def count(spaces: Iterable[Space]) -> int | None:
             return None
         points *= sum(known)
     return points
+
+
+def grid(spaces: Iterable[Space]) -> Iterator[tuple[Any, ...]]:
+    """The points of a grid, the last space's values changing first; `count` says how many. Only over choices."""
+    return itertools.product(*(list(_grid_values(space)) for space in spaces))
+
+
+def _grid_values(space: Space) -> Iterator[Any]:
+    for value in space.parameters["values"]:
+        if not isinstance(value, Mapping):
+            yield value
+            continue
+        inner = [item for item in value.values() if isinstance(item, Space)]
+        for point in grid(inner):
+            drawn = dict(zip((item.name for item in inner), point, strict=True))
+            yield {key: drawn[key] if isinstance(item, Space) else item for key, item in value.items()}
 
 
 def _branch_points(value: object) -> int | None:
@@ -224,11 +247,11 @@ def _choice_range(values: tuple[Any, ...]) -> RealRange | None:
     return RealRange(min(numbers), max(numbers), count=different)
 
 
-def _value(space: Space, drawn: float) -> float:
+def value_of(space: Space, drawn: float, base: float = math.e) -> float:
     """What a drawn number becomes: its exponential for a log space, then rounded to a multiple of `q`."""
     if "log" in space.kind:
         try:
-            drawn = math.exp(drawn)
+            drawn = math.exp(drawn) if base == math.e else base**drawn
         except OverflowError:
             return math.inf
     if "q" not in space.parameters:

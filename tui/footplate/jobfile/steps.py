@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -155,7 +155,7 @@ def _body(step: Mapping[str, Any], component: Mapping[str, Any], known: Mapping[
     body = {part: holder[part] for holder in (component, step) for part in BODY if part in holder}
     variables = [nodes.mapping(holder.get("environment_variables")) for holder in (component, step)]
     body["environment_variables"] = {**variables[0], **variables[1]}
-    body["command"] = _without_optional(str(body.get("command") or ""), known)
+    body["command"] = without_optional(str(body.get("command") or ""), known)
     return body
 
 
@@ -196,7 +196,7 @@ def _inputs(step: Mapping[str, Any], component: Mapping[str, Any]) -> dict[str, 
     return found
 
 
-def _without_optional(command: str, known: Mapping[str, str]) -> str:
+def without_optional(command: str, known: Collection[str]) -> str:
     """`$[[…]]` goes when an optional input in it has no value, else only its brackets go.
 
     Source: Azure, reference-yaml-component-command.

@@ -1,4 +1,4 @@
-"""An endpoint's rows in the store: claimed by its gateway, followed by it, and discarded with its folder."""
+"""An endpoint's rows in the store: claimed by its gateway, followed and written by it, and discarded with its folder."""
 
 from __future__ import annotations
 
@@ -10,17 +10,29 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from footplate.local import layout
+from footplate.local.deployment_spec import read_spec
 from footplate.local.processes import alive, start_time
 from footplate.local.store import Store
 
 
 @dataclass(frozen=True)
+class WantedDeployment:
+    """What the store wants of a deployment: its model and spec, what is to take their place (empty: nothing), instances."""
+
+    state: str
+    model: str
+    spec: str
+    next: str
+    instances: int
+
+
+@dataclass(frozen=True)
 class Wanted:
-    """What the store wants of a gateway: the traffic split, and of each deployment its model and state."""
+    """What the store wants of a gateway: the traffic split, the mirrored share, and its deployments."""
 
     traffic: Mapping[str, int]
-    models: Mapping[str, str]
-    states: Mapping[str, str]
+    mirror: Mapping[str, int]
+    deployments: Mapping[str, WantedDeployment]
 
 
 def has_gateway(row: sqlite3.Row) -> bool:
@@ -29,7 +41,7 @@ def has_gateway(row: sqlite3.Row) -> bool:
 
 
 def claim(store: Store, endpoint: str, port: int) -> bool:
-    """Make this process the endpoint's gateway; its deployments start anew.
+    """Make this process the endpoint's gateway; its deployments start anew, and what they left is tidied up.
 
     False when the endpoint is gone or being deleted, or another gateway runs.
     """
@@ -41,12 +53,29 @@ def claim(store: Store, endpoint: str, port: int) -> bool:
             "UPDATE endpoint SET state = 'Succeeded', gateway_pid = ?, gateway_started = ?, port = ? WHERE name = ?",
             (os.getpid(), start_time(os.getpid()), port, endpoint),
         )
+        db.execute("DELETE FROM deployment WHERE endpoint = ? AND state = 'Deleting'", (endpoint,))
         db.execute(
-            "UPDATE deployment SET state = 'Creating', error = '', server_pid = NULL, server_started = NULL"
+            "UPDATE deployment SET state = 'Creating', error = '', note = '', server_pid = NULL, server_started = NULL"
             " WHERE endpoint = ?",
             (endpoint,),
         )
+        rows = db.execute("SELECT name, spec, next FROM deployment WHERE endpoint = ?", (endpoint,)).fetchall()
+    _tidy(store, endpoint, rows)
     return True
+
+
+def _tidy(store: Store, endpoint: str, rows: list[sqlite3.Row]) -> None:
+    """Remove the folders of deployments and of revisions that are no more."""
+    kept: dict[str, set[str]] = {}
+    for row in rows:
+        specs = [read_spec(row["spec"]), *([read_spec(json.loads(row["next"])["spec"])] if row["next"] else [])]
+        kept[row["name"]] = {name for spec in specs for name in (spec.code, spec.model)}
+    for folder in layout.endpoint_folder(store.home, endpoint).iterdir():
+        if folder.is_dir() and folder.name not in kept:
+            shutil.rmtree(folder, ignore_errors=True)  # a leftover that cannot be removed is in nobody's way
+        for inner in folder.iterdir() if folder.is_dir() else ():
+            if inner.is_dir() and inner.name not in kept[folder.name]:
+                shutil.rmtree(inner, ignore_errors=True)
 
 
 def wanted(store: Store, endpoint: str) -> Wanted | None:
@@ -54,15 +83,74 @@ def wanted(store: Store, endpoint: str) -> Wanted | None:
     if not store.file.exists():  # connecting would make an empty one
         return None
     with store.read() as db:
-        row = db.execute("SELECT state, gateway_pid, traffic FROM endpoint WHERE name = ?", (endpoint,)).fetchone()
+        row = db.execute(
+            "SELECT state, gateway_pid, traffic, mirror FROM endpoint WHERE name = ?", (endpoint,)
+        ).fetchone()
         if row is None or row["state"] == "Deleting" or row["gateway_pid"] != os.getpid():
             return None
-        deployments = db.execute("SELECT name, model, state FROM deployment WHERE endpoint = ?", (endpoint,)).fetchall()
+        deployments = db.execute(
+            "SELECT name, state, model, spec, next, instances FROM deployment WHERE endpoint = ?", (endpoint,)
+        ).fetchall()
     return Wanted(
         traffic=json.loads(row["traffic"]),
-        models={deployment["name"]: deployment["model"] for deployment in deployments},
-        states={deployment["name"]: deployment["state"] for deployment in deployments},
+        mirror=json.loads(row["mirror"]),
+        deployments={one["name"]: WantedDeployment(*one[1:]) for one in deployments},
     )
+
+
+@dataclass(frozen=True)
+class Record:
+    """How a deployment is: what its gateway writes into its row, where that still wants this model and spec, and this next."""
+
+    model: str
+    spec: str
+    next: str
+    state: str
+    error: str = ""
+    note: str = ""
+    pid: int | None = None
+
+
+def write_record(store: Store, endpoint: str, name: str, record: Record) -> None:
+    """Write how a deployment is, unless it is wanted otherwise by now. Raises Unexpected where the store is locked."""
+    started = None if record.pid is None else start_time(record.pid)
+    with store.write() as db:
+        db.execute(
+            "UPDATE deployment SET state = ?, error = ?, note = ?, server_pid = ?, server_started = ?"
+            " WHERE endpoint = ? AND name = ? AND model = ? AND spec = ? AND next = ? AND state <> 'Deleting'",
+            (
+                *(record.state, record.error, record.note, record.pid, started),
+                *(endpoint, name, record.model, record.spec, record.next),
+            ),
+        )
+
+
+def take_next(store: Store, endpoint: str, name: str, record: Record, next_text: str) -> bool:
+    """Put what was to take a deployment's place into it, and how it is; False where something else is wanted by now.
+
+    Raises Unexpected where the store is locked.
+    """
+    started = None if record.pid is None else start_time(record.pid)
+    with store.write() as db:
+        changed = db.execute(
+            "UPDATE deployment SET model = ?, spec = ?, next = '', state = ?, error = ?, note = ?, server_pid = ?,"
+            " server_started = ? WHERE endpoint = ? AND name = ? AND next = ? AND state <> 'Deleting'",
+            (
+                *(record.model, record.spec, record.state, record.error, record.note, record.pid, started),
+                *(endpoint, name, next_text),
+            ),
+        )
+        return changed.rowcount == 1
+
+
+def remove_deployment(store: Store, endpoint: str, name: str) -> None:
+    """Remove a deployment that is being deleted: its folder, its row and its share, which is 0. Raises Unexpected."""
+    shutil.rmtree(layout.endpoint_folder(store.home, endpoint) / name, ignore_errors=True)
+    with store.write() as db:
+        db.execute(
+            "DELETE FROM deployment WHERE endpoint = ? AND name = ? AND state = 'Deleting'",
+            (endpoint, name),
+        )
 
 
 def release(store: Store, endpoint: str) -> None:

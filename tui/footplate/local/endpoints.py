@@ -10,31 +10,37 @@ import shutil
 import signal
 import sqlite3
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from datetime import UTC, datetime
 from io import BytesIO
 from typing import TYPE_CHECKING
 
-from footplate import paths
-from footplate.local import layout, server_log
-from footplate.local.endpoint_keys import read_keys, write_keys
+from footplate.local import layout
+from footplate.local.deployments import Deployments
+from footplate.local.endpoint_keys import read_keys, regenerate_key, write_keys
 from footplate.local.endpoint_rows import discard, has_gateway
+from footplate.local.endpoint_view import endpoint, endpoint_row, read_endpoint
+from footplate.local.gateway_figures import read_figures
 from footplate.local.gateway_start import endpoint_lock, start_gateway
-from footplate.local.models import Models
 from footplate.local.processes import alive
-from footplate.local.scoring_server import REQUEST_SECONDS, end_leftovers
+from footplate.local.scoring_server import end_leftovers
 from footplate.local.store import Store, now
 from footplate.settings import Settings
-from footplate.workspace.errors import Conflict, NotFound, Unexpected, Unreachable, WorkspaceError
-from footplate.workspace.model import Answer, Deployment, Endpoint, Keys
+from footplate.workspace.errors import Conflict, Invalid, Unexpected, Unreachable, WorkspaceError
+from footplate.workspace.model import Answer, Deployment, Endpoint, Figures, Keys
 from footplate.workspace.names import check_name
+from footplate.workspace.traffic import check_mirror, check_traffic, check_unchanged
 
 if TYPE_CHECKING:
     import aiohttp
 
-_CREATING_SECONDS = 10
+    from footplate.jobfile import JobFile
+
 _GATEWAY_END_SECONDS = 10.0
+_INVOKE_SECONDS = 195.0
+"""The longest time that a deployment's file can give the model (180 seconds), and some for the way."""
 
 
 class Endpoints:
@@ -43,7 +49,7 @@ class Endpoints:
     def __init__(self, store: Store, settings: Settings) -> None:
         self._store = store
         self._settings = settings
-        self._models = Models(store)
+        self._deployments = Deployments(store, self._start)
         self._client: aiohttp.ClientSession | None = None
 
     def list(self) -> builtins.list[Endpoint]:
@@ -51,16 +57,14 @@ class Endpoints:
         with self._store.read() as db:
             endpoints = db.execute("SELECT * FROM endpoint ORDER BY name").fetchall()
             deployments = db.execute("SELECT * FROM deployment ORDER BY created").fetchall()
-        return [_endpoint(row, [d for d in deployments if d["endpoint"] == row["name"]]) for row in endpoints]
+        return [endpoint(row, [d for d in deployments if d["endpoint"] == row["name"]]) for row in endpoints]
 
     def endpoint(self, name: str) -> Endpoint:
         """One endpoint. Raises NotFound."""
         with self._store.read() as db:
-            row = _row(db, name)
-            deployments = db.execute("SELECT * FROM deployment WHERE endpoint = ? ORDER BY created", (name,)).fetchall()
-        return _endpoint(row, deployments)
+            return read_endpoint(db, name)
 
-    def create(self, name: str, description: str = "") -> Endpoint:
+    def create(self, name: str, description: str = "", tags: Mapping[str, str] | None = None) -> Endpoint:
         """Create an endpoint and start its gateway, or leave nothing of it.
 
         Raises Invalid (name), Conflict (exists), Unexpected where the disk or the gateway fails.
@@ -71,7 +75,7 @@ class Endpoints:
                 if db.execute("SELECT 1 FROM endpoint WHERE name = ?", (name,)).fetchone():
                     raise Conflict(f"There is already an endpoint {name!r}.", "Use another name, or delete it first.")
             try:
-                self._create(name, description)
+                self._create(name, description, tags or {})
             except (OSError, WorkspaceError) as error:
                 self._forget(name)
                 said = error.sentence if isinstance(error, WorkspaceError) else f"{error}."
@@ -85,15 +89,15 @@ class Endpoints:
                 raise
         return self.endpoint(name)
 
-    def _create(self, name: str, description: str) -> None:
+    def _create(self, name: str, description: str, tags: Mapping[str, str]) -> None:
         folder = layout.endpoint_folder(self._store.home, name)
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True, mode=0o700)
         write_keys(folder)
         with self._store.write() as db:
             db.execute(
-                "INSERT INTO endpoint (name, state, created, description) VALUES (?, 'Creating', ?, ?)",
-                (name, now(), description),
+                "INSERT INTO endpoint (name, state, created, description, tags) VALUES (?, 'Creating', ?, ?, ?)",
+                (name, now(), description, json.dumps(tags)),
             )
         start_gateway(self._store, name, None, self._settings)
 
@@ -103,6 +107,48 @@ class Endpoints:
         with suppress(Unexpected), self._store.write() as db:  # what made the creation fail is the thing to say
             db.execute("DELETE FROM endpoint WHERE name = ?", (name,))
 
+    def create_from(self, file: JobFile, name: str | None) -> Endpoint:
+        """As `Workspace.create_endpoint_from`; what a file says of networks, identities and Kubernetes means nothing here.
+
+        Raises Invalid for the file, for a way to sign in other than keys, and for traffic to deployments that are not there.
+        """
+        from footplate.local.deployment_file import require  # reads YAML, which few calls need
+
+        if name is not None and file.text_at("name") != name:
+            file = file.edit({"name": name})
+        require(file, "endpoint")
+        wanted, mode = file.text_at("name"), file.text_at("auth_mode").lower()
+        check_name("endpoint", wanted)
+        if mode not in ("", "key"):
+            raise Invalid(
+                f"{file.label}: an endpoint on this machine takes keys, not {mode}: nobody here makes tokens.",
+                "Write `auth_mode: key`.",
+            )
+        traffic = {key: file.whole("traffic", key, default=0) for key in file.mapping("traffic")}
+        mirror = {key: file.whole("mirror_traffic", key, default=0) for key in file.mapping("mirror_traffic")}
+        with self._store.read() as db:
+            there = db.execute("SELECT 1 FROM endpoint WHERE name = ?", (wanted,)).fetchone()
+            found = read_endpoint(db, wanted) if there else Endpoint(wanted, "Creating", datetime.now(UTC))
+        new_mirror = mirror if "mirror_traffic" in file.values else found.mirror
+        check_traffic(replace(found, mirror=new_mirror), traffic)
+        check_mirror(replace(found, traffic=traffic if "traffic" in file.values else found.traffic), mirror)
+        if not there:
+            return self.create(wanted, file.description, file.tags)
+        tags = {**(file.tags if "tags" in file.values else found.tags)}
+        with self._store.write() as db:
+            endpoint_row(db, wanted)
+            db.execute(
+                "UPDATE endpoint SET description = ?, tags = ? WHERE name = ?",
+                (file.description or found.description, json.dumps(tags), wanted),
+            )
+        if "mirror_traffic" in file.values and not any(mirror.values()):
+            self.set_mirror(wanted, {})
+        if "traffic" in file.values:
+            self.set_traffic(wanted, traffic, None)
+        if any(mirror.values()):
+            self.set_mirror(wanted, mirror)
+        return self.endpoint(wanted)
+
     def start(self, name: str) -> Endpoint:
         """Start a stopped endpoint, with the same keys and, where it is free, the same port. Raises NotFound, Conflict."""
         with endpoint_lock(self._store.home):
@@ -111,20 +157,26 @@ class Endpoints:
 
     def _start(self, name: str) -> None:
         with self._store.read() as db:
-            row = _row(db, name)
+            row = endpoint_row(db, name)
         if row["state"] == "Deleting":
             raise Conflict(
                 f"Endpoint {name!r} is being deleted.",
                 f"If that was cut short, delete it again: footplate endpoint delete {name}",
             )
         if not has_gateway(row):
+            try:
+                self._deployments.complete(name)
+            except OSError as error:
+                raise Unexpected(
+                    f"The models of endpoint {name!r} cannot be linked: {error}.", "Free space, then start it again."
+                ) from error
             start_gateway(self._store, name, row["port"], self._settings)
 
     def delete(self, name: str) -> None:
         """End every process of an endpoint and remove it, whatever state it is in. Raises NotFound."""
         with endpoint_lock(self._store.home):
             with self._store.write() as db:
-                row = _row(db, name)
+                row = endpoint_row(db, name)
                 db.execute("UPDATE endpoint SET state = 'Deleting' WHERE name = ?", (name,))
             pid, started = row["gateway_pid"], row["gateway_started"]
             for number in (signal.SIGTERM, signal.SIGKILL):
@@ -138,55 +190,67 @@ class Endpoints:
     def keys(self, name: str) -> Keys:
         """The keys of an endpoint. Raises NotFound."""
         with self._store.read() as db:
-            _row(db, name)
+            endpoint_row(db, name)
         return read_keys(layout.endpoint_folder(self._store.home, name))
 
-    def deploy(self, endpoint: str, name: str, model: str, traffic: bool = True) -> Deployment:
-        """Start a deployment and return at once; one that is there with the same model is left as it is, or tried again.
-
-        Raises NotFound (endpoint, model), Invalid (name), Conflict (there with another model, or the endpoint goes).
-        """
-        check_name("deployment", name)
-        reference = self._models.model(model).reference
+    def regenerate_key(self, name: str, key: str) -> Keys:
+        """Draw one key anew; the old one is refused from the next request on. Raises NotFound, Invalid."""
         with endpoint_lock(self._store.home):
             with self._store.read() as db:
-                _row(db, endpoint)
-                found = _find_deployment(db, endpoint, name)
-            if found is not None and found["model"] != reference:
-                raise Conflict(
-                    f"Endpoint {endpoint!r} already has a deployment {name!r}, with model {found['model']}.",
-                    "Delete it, or use another name.",
-                )
-            if found is None or found["state"] == "Failed":
-                self._copy_code(endpoint, name)
-                with self._store.write() as db:
-                    _write_deployment(db, endpoint, name, reference, traffic)
-            self._start(endpoint)
-            with self._store.read() as db:
-                row = _find_deployment(db, endpoint, name)
-        if row is None:
-            raise NotFound(f"Deployment {name!r} of endpoint {endpoint!r} was deleted meanwhile.")
-        return _deployment(row, running=True)
+                endpoint_row(db, name)
+            return regenerate_key(layout.endpoint_folder(self._store.home, name), key)
 
-    def _copy_code(self, endpoint: str, name: str) -> None:
-        folder = layout.endpoint_folder(self._store.home, endpoint) / name
-        try:
-            shutil.rmtree(folder / "code", ignore_errors=True)
-            shutil.copytree(paths.asset("score"), folder / "code", ignore=shutil.ignore_patterns("__pycache__"))
-        except OSError as error:
-            raise Unexpected(
-                f"The scoring code of deployment {name!r} cannot be copied: {error}.", "Free space, then deploy again."
-            ) from error
+    def set_traffic(self, name: str, traffic: Mapping[str, int], if_unchanged: Mapping[str, int] | None) -> Endpoint:
+        """As `Workspace.set_traffic`; when it returns, the gateway shares out by it."""
+        with self._store.write() as db:
+            found = _changeable(db, name)
+            check_unchanged(found, if_unchanged)
+            check_traffic(found, traffic)
+            for deployment in found.deployments:
+                share = traffic.get(deployment.name, 0)
+                if deployment.state == "Creating" and share > found.traffic.get(deployment.name, 0):
+                    raise Conflict(
+                        f"Deployment {deployment.name!r} is still being created: it cannot answer yet.",
+                        "Wait until it is Succeeded.",
+                    )
+            db.execute("UPDATE endpoint SET traffic = ? WHERE name = ?", (json.dumps({**traffic}), name))
+        self._deployments.tell(name)
+        return self.endpoint(name)
 
-    def log(self, endpoint: str, name: str, tail: int) -> str:
-        """The last lines of a deployment's server log; empty before it says anything. Raises NotFound."""
-        with self._store.read() as db:
-            _row(db, endpoint)
-            if _find_deployment(db, endpoint, name) is None:
-                raise NotFound(
-                    f"Endpoint {endpoint!r} has no deployment {name!r}.", f"See: footplate endpoint show {endpoint}"
-                )
-        return server_log.tail(layout.endpoint_folder(self._store.home, endpoint) / name / "server.log", tail)
+    def set_mirror(self, name: str, mirror: Mapping[str, int]) -> Endpoint:
+        """As `Workspace.set_mirror`; when it returns, the gateway mirrors by it."""
+        with self._store.write() as db:
+            check_mirror(_changeable(db, name), mirror)
+            wanted = {key: share for key, share in mirror.items() if share}
+            db.execute("UPDATE endpoint SET mirror = ? WHERE name = ?", (json.dumps(wanted), name))
+        self._deployments.tell(name)
+        return self.endpoint(name)
+
+    def monitor(self, name: str) -> Sequence[Figures]:
+        """As `Workspace.monitor`: what the gateway has counted, a few seconds late. Raises NotFound."""
+        found = self.endpoint(name)
+        counted = read_figures(layout.endpoint_folder(self._store.home, name))
+        return [_figures(deployment.name, counted.get(deployment.name, {})) for deployment in found.deployments]
+
+    def deploy(self, endpoint: str, name: str, model: str, traffic: bool = True) -> Deployment:
+        """As `Deployments.deploy`."""
+        return self._deployments.deploy(endpoint, name, model, traffic)
+
+    def deploy_from(self, file: JobFile, endpoint: str | None, name: str | None, traffic: bool) -> Deployment:
+        """As `Deployments.deploy_from`."""
+        return self._deployments.deploy_from(file, endpoint, name, traffic)
+
+    def scale(self, endpoint: str, name: str, instances: int) -> Deployment:
+        """As `Deployments.scale`."""
+        return self._deployments.scale(endpoint, name, instances)
+
+    def delete_deployment(self, endpoint: str, name: str) -> None:
+        """As `Deployments.delete`."""
+        self._deployments.delete(endpoint, name)
+
+    def log(self, endpoint: str, name: str, tail: int, container: str = "inference-server") -> str:
+        """As `Deployments.log`."""
+        return self._deployments.log(endpoint, name, tail, container)
 
     async def invoke(
         self, endpoint: str, body: bytes, headers: Mapping[str, str], deployment: str | None = None
@@ -201,7 +265,7 @@ class Endpoints:
         if deployment is not None:
             sent["azureml-model-deployment"] = deployment
         if self._client is None or self._client.closed:
-            self._client = aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=REQUEST_SECONDS + 15))
+            self._client = aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=_INVOKE_SECONDS))
         started = time.perf_counter()
         try:
             async with self._client.post(f"http://127.0.0.1:{port}/score", data=BytesIO(body), headers=sent) as answer:
@@ -218,7 +282,7 @@ class Endpoints:
 
     def _address(self, endpoint: str) -> tuple[int, str]:
         with self._store.read() as db:
-            row = _row(db, endpoint)
+            row = endpoint_row(db, endpoint)
         if not has_gateway(row):  # else the key might go to whoever has the port now
             raise _unreachable(endpoint, "")
         return row["port"], read_keys(layout.endpoint_folder(self._store.home, endpoint)).primary
@@ -229,65 +293,20 @@ class Endpoints:
             await self._client.close()
 
 
-def _row(db: sqlite3.Connection, name: str) -> sqlite3.Row:
-    row: sqlite3.Row | None = db.execute("SELECT * FROM endpoint WHERE name = ?", (name,)).fetchone()
-    if row is None:
-        raise NotFound(f"There is no endpoint {name!r}.", "See: footplate endpoints")
-    return row
+def _changeable(db: sqlite3.Connection, name: str) -> Endpoint:
+    """An endpoint whose traffic may be changed. Raises NotFound, Conflict."""
+    found = read_endpoint(db, name)
+    if found.state == "Deleting":
+        raise Conflict(f"Endpoint {name!r} is being deleted.", "Nothing of it can be changed any more.")
+    return replace(found, deployments=tuple(one for one in found.deployments if one.state != "Deleting"))
 
 
-def _find_deployment(db: sqlite3.Connection, endpoint: str, name: str) -> sqlite3.Row | None:
-    row: sqlite3.Row | None = db.execute(
-        "SELECT * FROM deployment WHERE endpoint = ? AND name = ?", (endpoint, name)
-    ).fetchone()
-    return row
-
-
-def _write_deployment(db: sqlite3.Connection, endpoint: str, name: str, model: str, traffic: bool) -> None:
-    """A new row, or the failed one tried again; the endpoint's first deployment takes all traffic, where that is wanted."""
-    others = db.execute("SELECT count(*) FROM deployment WHERE endpoint = ? AND name <> ?", (endpoint, name)).fetchone()
-    db.execute(
-        "INSERT INTO deployment (endpoint, name, model, state, created) VALUES (?, ?, ?, 'Creating', ?)"
-        " ON CONFLICT (endpoint, name) DO UPDATE SET state = 'Creating', error = ''",
-        (endpoint, name, model, now()),
-    )
-    if traffic and others[0] == 0:
-        db.execute("UPDATE endpoint SET traffic = ? WHERE name = ?", (json.dumps({name: 100}), endpoint))
-
-
-def _endpoint(row: sqlite3.Row, deployments: builtins.list[sqlite3.Row]) -> Endpoint:
-    """An endpoint as it is: a gateway that should be there and is not makes it Stopped."""
-    running = has_gateway(row)
-    shown = tuple(_deployment(deployment, running) for deployment in deployments)
-    state, error = row["state"], row["error"]
-    if state == "Creating" and now() - row["created"] < _CREATING_SECONDS:
-        pass
-    elif state != "Deleting" and not running:
-        state = "Stopped"
-        error = f"Its gateway is not running; start it with: footplate endpoint start {row['name']}"
-    elif state == "Succeeded" and any(one.state in ("Creating", "Updating") for one in shown):
-        state = "Updating"
-    return Endpoint(
-        name=row["name"],
-        state=state,
-        created=datetime.fromtimestamp(row["created"], UTC),
-        scoring_uri=f"http://127.0.0.1:{row['port']}/score" if row["port"] else "",
-        traffic=json.loads(row["traffic"]),
-        deployments=shown,
-        description=row["description"],
-        error=error,
-    )
-
-
-def _deployment(row: sqlite3.Row, running: bool) -> Deployment:
-    return Deployment(
-        name=row["name"],
-        endpoint=row["endpoint"],
-        model=row["model"],
-        state=row["state"] if running or row["state"] == "Failed" else "Stopped",
-        created=datetime.fromtimestamp(row["created"], UTC),
-        error=row["error"],
-    )
+def _figures(deployment: str, minutes: Mapping[int, Mapping[str, float]]) -> Figures:
+    series: dict[str, builtins.list[tuple[datetime, float]]] = {}
+    for minute, figures in sorted(minutes.items()):
+        for figure, value in figures.items():
+            series.setdefault(figure, []).append((datetime.fromtimestamp(minute, UTC), value))
+    return Figures(deployment, series, datetime.now(UTC))
 
 
 def _unreachable(endpoint: str, raw: str) -> Unreachable:

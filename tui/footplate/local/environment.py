@@ -5,12 +5,11 @@ from __future__ import annotations
 import os
 import re
 import shlex
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from footplate.jobfile import Plan
-from footplate.local import clusters
 
 MASTER_ADDRESS = "127.0.0.1"
 
@@ -31,23 +30,30 @@ class Setting:
     inputs: Mapping[str, str] = field(default_factory=dict)
     outputs: Mapping[str, str] = field(default_factory=dict)
     mlflow: Mapping[str, str] = field(default_factory=dict)
+    threads: int = 1
+    """What a rank's libraries should use of the node's cores."""
+    devices: Sequence[str] = ()
+    """CUDA_VISIBLE_DEVICES of each node, where nodes have GPUs of their own."""
 
 
-def rank_environment(setting: Setting, plan: Plan, rank: int, port: int, shims: Path) -> dict[str, str]:
-    """All variables of one rank; what the job file sets itself wins. `shims` is a folder for a `python` where one is missing."""
+def rank_environment(setting: Setting, plan: Plan, rank: int, ports: Sequence[int], shims: Path) -> dict[str, str]:
+    """All variables of one rank; what the job file sets itself wins. `ports` are rank 0's and, where all listen, the others'.
+
+    `shims` is a folder for a `python` where one is missing.
+    """
     inherited = {name: value for name, value in os.environ.items() if not _NOT_INHERITED.match(name)}
-    threads = max(1, clusters.cores() // plan.ranks_per_node)
     defaults = {
-        "OMP_NUM_THREADS": str(threads),  # spinning threads of several ranks would take each other's cores
+        "OMP_NUM_THREADS": str(setting.threads),  # spinning threads of several ranks would take each other's cores
         "MLFLOW_DISABLE_TELEMETRY": "true",  # a job on this machine reports to nobody
     }
+    devices = {"CUDA_VISIBLE_DEVICES": setting.devices[plan.node(rank)]} if setting.devices else {}
     azure = {
         "AZUREML_RUN_ID": setting.job,
         "AZUREML_ARM_PROJECT_NAME": setting.experiment,
         "AZUREML_ARM_WORKSPACE_NAME": "local",
-        "AZUREML_CR_NODE_RANK": str(rank // plan.ranks_per_node),
+        "AZUREML_CR_NODE_RANK": str(plan.node(rank)),
         "AZ_BATCHAI_JOB_MASTER_NODE_IP": MASTER_ADDRESS,
-        "AZ_BATCH_MASTER_NODE": f"{MASTER_ADDRESS}:{port}",
+        "AZ_BATCH_MASTER_NODE": f"{MASTER_ADDRESS}:{ports[0]}",
         **{f"AZURE_ML_INPUT_{name}": path for name, path in setting.inputs.items()},
         **{f"AZURE_ML_OUTPUT_{name}": path for name, path in setting.outputs.items()},
     }
@@ -56,9 +62,10 @@ def rank_environment(setting: Setting, plan: Plan, rank: int, port: int, shims: 
         **inherited,
         "PATH": _path(setting.python, inherited.get("PATH", os.defpath), shims),
         "PYTHONUNBUFFERED": "1",
+        **devices,
         **azure,
         **setting.mlflow,
-        **plan.environment(rank, MASTER_ADDRESS, port),
+        **plan.environment(rank, MASTER_ADDRESS, ports[0], ports),
     }
 
 

@@ -12,18 +12,17 @@ import os
 import signal
 import socket
 import sys
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from footplate import settings as settings_module
 from footplate.local import endpoint_rows, layout
-from footplate.local.endpoint_keys import read_keys
-from footplate.local.scoring_server import REQUEST_SECONDS, ScoringServer
+from footplate.local.endpoint_keys import KeyRing
+from footplate.local.gateway_figures import Counters
+from footplate.local.served_deployment import ServedDeployment
 from footplate.local.store import Store
 from footplate.settings import Settings
 from footplate.workspace.errors import Unexpected, WorkspaceError
-from footplate.workspace.model import Keys
 
 if TYPE_CHECKING:
     from footplate.local.gateway_http import Router
@@ -32,30 +31,33 @@ POLL_SECONDS = 0.25
 BUSY_SECONDS = 2.0
 """How long a locked store is waited for while serving; it is tried again at the next poll."""
 
+MEASURE_SECONDS = 5.0
+"""Between two looks at the load of the servers."""
+
+WRITE_SECONDS = 1.0
+"""Between two writes of what was counted, where anything was."""
+
 log = logging.getLogger("footplate.gateway")
 
 
-@dataclass(frozen=True)
-class _Kept:
-    """A deployment's server and the task that keeps it up."""
-
-    server: ScoringServer
-    task: asyncio.Task[None]
-
-
 class Gateway:
-    """The servers of an endpoint's deployments, and the router in front of them.
+    """The deployments of an endpoint, and the router in front of them.
 
     A store that is locked, full or damaged for a while ends nothing: the endpoint serves on as it is until it can be read.
     """
 
-    def __init__(self, store: Store, endpoint: str, keys: Keys, settings: Settings) -> None:
+    def __init__(self, store: Store, endpoint: str, keys: KeyRing, settings: Settings) -> None:
         self._store = store
         self._endpoint = endpoint
         self._keys = keys
         self._settings = settings
-        self._kept: dict[str, _Kept] = {}
-        self._ending = asyncio.Event()
+        self._served: dict[str, ServedDeployment] = {}
+        self._leaving: dict[str, asyncio.Task[None]] = {}
+        self._counters = Counters(layout.endpoint_folder(store.home, endpoint))
+        self._measured = self._wrote = 0.0
+        self._ending = False
+        self._wake = asyncio.Event()
+        self._askers: list[asyncio.Future[None]] = []
 
     async def serve(self, listening: socket.socket) -> None:
         """Serve until SIGTERM, or until the endpoint is being deleted, is gone, or belongs to another gateway."""
@@ -65,56 +67,99 @@ class Gateway:
         from footplate.local.gateway_http import Router
 
         for number in (signal.SIGTERM, signal.SIGINT):
-            asyncio.get_running_loop().add_signal_handler(number, self._ending.set)
-        router = Router(self._endpoint, self._keys, REQUEST_SECONDS)
+            asyncio.get_running_loop().add_signal_handler(number, self._end)
+        router = Router(self._endpoint, self._keys, self._counters, self._reread)
         runner = web.AppRunner(router.application(), access_log=None, shutdown_timeout=1)
         await runner.setup()
-        await web.SockSite(runner, listening).start()
         try:
+            await web.SockSite(runner, listening).start()
             await self._follow(router)
         finally:
-            await asyncio.gather(runner.cleanup(), self._end(self._kept))
+            leaving = list(self._leaving.values())
+            for task in leaving:
+                task.cancel()
+            await asyncio.gather(
+                *leaving, runner.cleanup(), *(one.end() for one in self._served.values()), return_exceptions=True
+            )
+            self._write_figures()
+
+    def _end(self) -> None:
+        self._ending = True
+        self._wake.set()
+
+    async def _reread(self) -> None:
+        """Return when the store was read after this call, and is followed."""
+        asker: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._askers.append(asker)
+        self._wake.set()
+        await asker
 
     async def _follow(self, router: Router) -> None:
-        while not self._ending.is_set():
-            await asyncio.gather(*(kept.server.flush() for kept in self._kept.values()))
-            # A task that ends while the store is read may have written after that: it is looked at next time.
-            ended = {name for name, kept in self._kept.items() if kept.task.done() and kept.server.recorded}
+        while not self._ending:
+            self._wake.clear()
+            askers, self._askers = self._askers, []
             try:
                 wanted = await asyncio.to_thread(endpoint_rows.wanted, self._store, self._endpoint)
             except Unexpected as error:
                 log.warning("the store could not be read: %s", error)
+                self._askers += askers
+                askers = []
             else:
                 if wanted is None:
                     return
-                await self._adopt(wanted, ended)
-                router.backends = {name: kept.server for name, kept in self._kept.items()}
-                router.traffic = wanted.traffic
+                await self._adopt(wanted, router)
+            for asker in askers:
+                if not asker.done():
+                    asker.set_result(None)
+            self._measure()
             try:
                 async with asyncio.timeout(POLL_SECONDS):
-                    await self._ending.wait()
+                    await self._wake.wait()
             except TimeoutError:
                 continue
 
-    async def _adopt(self, wanted: endpoint_rows.Wanted, ended: set[str]) -> None:
-        """Start a server for each new deployment and each that was asked for again; end those that were removed."""
-        again = {name for name in ended if wanted.states.get(name) == "Creating"}
-        gone = {name for name, kept in self._kept.items() if wanted.models.get(name) != kept.server.model}
-        await self._end({name: self._kept.pop(name) for name in again | gone})
-        for name, model in wanted.models.items():
-            if name in self._kept or (wanted.states[name] == "Failed" and name not in again):
+    async def _adopt(self, wanted: endpoint_rows.Wanted, router: Router) -> None:
+        """Serve what is wanted, and by the wanted shares; what is deleted finishes its requests and ends."""
+        for name, deployment in wanted.deployments.items():
+            if deployment.state == "Deleting" or name in self._leaving:
                 continue
-            server = ScoringServer(self._store, self._endpoint, name, model, self._settings)
-            task = asyncio.create_task(server.keep(), name=name)
-            self._kept[name] = _Kept(server, task)
+            if name in self._served:
+                await self._served[name].follow(deployment)
+            else:
+                self._served[name] = ServedDeployment(self._store, self._endpoint, name, deployment, self._settings)
+        there = {name for name, one in wanted.deployments.items() if one.state != "Deleting"}
+        gone = {name: self._served.pop(name) for name in [*self._served] if name not in there}
+        router.backends = {**self._served}
+        router.traffic, router.mirror = wanted.traffic, wanted.mirror
+        for name in {*gone, *wanted.deployments} - there - {*self._leaving}:
+            task = asyncio.create_task(self._remove(name, gone.get(name)))
+            self._leaving[name] = task
 
-    async def _end(self, kept: dict[str, _Kept]) -> None:
-        for one in kept.values():
-            one.task.cancel()
-        results = await asyncio.gather(*(one.task for one in kept.values()), return_exceptions=True)
-        for one, result in zip(kept.values(), results, strict=True):
-            if isinstance(result, Exception):
-                log.error("the server of %s ended by a fault", one.server.name, exc_info=result)
+    async def _remove(self, name: str, served: ServedDeployment | None) -> None:
+        if served is not None:
+            await served.end(drain=True)
+        self._counters.forget(name)
+        try:
+            await asyncio.to_thread(endpoint_rows.remove_deployment, self._store, self._endpoint, name)
+        except Unexpected as error:  # its row is still there, and this is tried again
+            log.warning("deployment %s could not be removed: %s", name, error)
+        finally:
+            del self._leaving[name]
+
+    def _measure(self) -> None:
+        now = asyncio.get_running_loop().time()
+        if now - self._measured >= MEASURE_SECONDS:
+            self._measured = now
+            self._counters.measure({name: served.guards for name, served in self._served.items()})
+        if now - self._wrote >= WRITE_SECONDS:
+            self._wrote = now
+            self._write_figures()
+
+    def _write_figures(self) -> None:
+        try:
+            self._counters.write()
+        except OSError as error:
+            log.warning("the figures could not be written: %s", error)
 
 
 def main(arguments: list[str]) -> int:
@@ -128,7 +173,7 @@ def main(arguments: list[str]) -> int:
     store = Store(home)
     folder = layout.endpoint_folder(home, endpoint)
     try:
-        keys = read_keys(folder)
+        keys = KeyRing(folder)
         settings = settings_module.load()
         os.chdir(folder)  # the scoring servers' sockets are named from here
     except (WorkspaceError, OSError) as error:

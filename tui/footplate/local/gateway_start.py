@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import http.client
 import os
 import socket
 import subprocess
@@ -12,10 +13,16 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from footplate.local import layout, server_log
+from footplate.local.endpoint_keys import read_keys
 from footplate.local.scoring_server import end_leftovers
 from footplate.local.store import Store
 from footplate.settings import Settings
 from footplate.workspace.errors import Unexpected
+
+REREAD = "/footplate/reread"
+"""Where a gateway is told, with the key, that the store has changed; it answers when it follows that."""
+
+_TELL_SECONDS = 5.0
 
 
 @contextmanager
@@ -36,6 +43,19 @@ def endpoint_lock(home: Path) -> Iterator[None]:
         ) from error
     with file:
         yield
+
+
+def tell_gateway(home: Path, endpoint: str, port: int) -> None:
+    """Return when the gateway follows the store as it is now; where it does not answer, it will within its next looks."""
+    key = read_keys(layout.endpoint_folder(home, endpoint)).primary
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=_TELL_SECONDS)
+    try:
+        connection.request("POST", REREAD, headers={"Authorization": f"Bearer {key}"})
+        connection.getresponse().read()
+    except (OSError, http.client.HTTPException):
+        return  # it is starting, or stands still: the store has what it is to do
+    finally:
+        connection.close()
 
 
 def start_gateway(store: Store, endpoint: str, kept_port: int | None, settings: Settings) -> None:

@@ -49,8 +49,8 @@ def members(groups: Collection[Group]) -> dict[int, int]:
             continue
         try:
             fields = (entry / "stat").read_text().rpartition(")")[2].split()
-        except (FileNotFoundError, ProcessLookupError):
-            continue  # it ended between the listing and the look
+        except (FileNotFoundError, ProcessLookupError, PermissionError):
+            continue  # it ended between the listing and the look, or is another user's that the system hides (hidepid)
         if fields[0] != "Z" and int(fields[2]) in wanted:
             found[int(entry.name)] = int(fields[2])
     return found
@@ -131,7 +131,7 @@ def _kill(pid: int, value: str | None = None) -> bool:
         if value is not None and f"{MARK}={value}".encode() not in _environment(pid):
             return False
         signal.pidfd_send_signal(process, signal.SIGKILL)
-    except ProcessLookupError:
+    except (ProcessLookupError, PermissionError):  # it ended, or became another user's, as what sudo starts
         return False
     finally:
         os.close(process)
@@ -165,5 +165,5 @@ def _signal(groups: Iterable[Group], number: signal.Signals) -> None:
     for group in groups:
         try:
             os.killpg(group.pid, number)
-        except ProcessLookupError:
-            continue  # nobody left in it
+        except (ProcessLookupError, PermissionError):
+            continue  # nobody left in it that is ours: sudo makes another user's of what it starts

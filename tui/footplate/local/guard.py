@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 from footplate.local.groups import Group
@@ -28,7 +29,8 @@ class Guard:
     def __exit__(self, *_: object) -> None:
         """Let the watchdog go; it ends what it still guards."""
         if self._process.stdin:
-            self._process.stdin.close()
+            with suppress(BrokenPipeError):  # it is gone already, as `_tell` has said
+                self._process.stdin.close()
         self._process.wait()
 
     def add(self, group: Group) -> None:

@@ -5,24 +5,22 @@ from __future__ import annotations
 import json
 import os
 import re
-import secrets
 import shutil
 import sqlite3
-import stat
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeGuard
+from typing import TYPE_CHECKING
 
-from footplate.local import clusters, layout, python, records
+from footplate.local import files, layout, nodes, processes, python, records, unfinished
 from footplate.local.data import DataAssets
 from footplate.local.metrics import Metrics, NoMlflow
 from footplate.local.reconcile import reconcile
 from footplate.local.store import Store
 from footplate.settings import Settings
 from footplate.workspace import (
-    Cluster,
     Conflict,
     Invalid,
     Job,
@@ -38,7 +36,9 @@ from footplate.workspace import (
 if TYPE_CHECKING:
     from footplate.jobfile import JobFile
 
-_LOG_FOLDERS = ("user_logs", "logs", "system_logs")
+_LOG_FOLDERS = ("user_logs", "logs", "outputs", "system_logs")
+_TEXT_OUTPUTS = frozenset({".log", ".txt", ".out", ".err", ".csv", ".tsv", ".jsonl"})
+"""What of `./outputs` is listed among the logs; all of it can be read as one, but who wants to see weights there?"""
 
 _PAGE = f"""
 WITH found AS NOT MATERIALIZED (SELECT *, rowid AS number FROM job WHERE {{where}} AND created < ?)
@@ -57,17 +57,12 @@ class Jobs:
         self._data_assets = data_assets
         self._metrics = Metrics(store.home, lambda: python.for_jobs(settings))
 
-    def clusters(self) -> list[Cluster]:
-        """The one cluster: this machine."""
-        with self._read() as db:
-            return clusters.state(db)
-
     def page(self, matching: JobFilter, before: float | None, size: int) -> tuple[list[Job], float | None]:
         """Jobs created before a moment (None: all), newest first, and the moment to go on from (None: that was all).
 
         About `size` rows are looked at, of which those that match are returned.
         """
-        where, values = ["1"], []
+        where, values = ["parent IS NULL"], []
         if not matching.archived:
             where.append("archived = 0")
         if matching.status:
@@ -76,15 +71,22 @@ class Jobs:
         with self._read() as db:
             query = _PAGE.format(where=" AND ".join(where))
             rows = db.execute(query, (*values, 1e300 if before is None else before, size - 1)).fetchall()
-        headlines = self._metrics.headlines([row["mlflow_run_id"] for row in rows if row["mlflow_run_id"]])
-        jobs = [records.job(row, headlines.get(row["mlflow_run_id"])) for row in rows]
-        return [job for job in jobs if matching.matches(job)], rows[-1]["created"] if len(rows) >= size else None
+        jobs = self._read_jobs(rows, records.listed)
+        if matching.words:  # SQL has seen to the rest
+            jobs = [job for job in jobs if matching.matches(job)]
+        return jobs, rows[-1]["created"] if len(rows) >= size else None
 
     def job(self, name: str) -> Job:
         """One job. Raises NotFound."""
-        row = self._row(name)
-        headlines = self._metrics.headlines([row["mlflow_run_id"]] if row["mlflow_run_id"] else [])
-        return records.job(row, headlines.get(row["mlflow_run_id"]))
+        return self._read_jobs([self._row(name)], records.job)[0]
+
+    def children(self, name: str) -> list[Job]:
+        """The trials of a sweep, the steps of a pipeline, in the order they came. Raises NotFound."""
+        self._row(name)
+        with self._store.read() as db:
+            query = f"SELECT {records.JOB_COLUMNS} FROM job WHERE parent = ? ORDER BY rowid"
+            rows = db.execute(query, (name,)).fetchall()
+        return self._read_jobs(rows, records.listed)
 
     def submit(self, job_file: JobFile, name: str | None = None) -> Job:
         """Start a job; see `submission.submit`."""
@@ -100,7 +102,7 @@ class Jobs:
         return submitted.read(layout.job_folder(self._store.home, name))
 
     def cancel(self, name: str) -> Job:
-        """Ask a job to end; its supervisor sees it within half a second. Raises NotFound, Conflict when it has ended otherwise."""
+        """Ask a job to end; its supervisor is woken to see it. Raises NotFound, Conflict when it has ended otherwise."""
         row = self._row(name)
         with self._store.write() as db:
             changed = db.execute(
@@ -110,19 +112,41 @@ class Jobs:
         row = self._row(name)
         if not changed and row["status"] != "Canceled":
             raise Conflict(f"Job {name!r} has ended already: {row['status']}.", "There is nothing left to cancel.")
+        processes.wake(row["supervisor_pid"], row["supervisor_started"])
         return records.job(row)
 
+    def set_archived(self, name: str, archived: bool) -> Job:
+        """Hide a job from the lists, or show it again. Raises NotFound."""
+        self._row(name)
+        with self._store.write() as db:
+            db.execute("UPDATE job SET archived = ? WHERE name = ?", (archived, name))
+        return self.job(name)
+
+    def update(self, name: str, display_name: str | None, tags: Mapping[str, str | None]) -> Job:
+        """Change the display name, set tags, remove those that are None. Raises NotFound."""
+        self._row(name)
+        with self._store.write() as db:
+            if display_name is not None:
+                db.execute("UPDATE job SET display_name = ? WHERE name = ?", (display_name, name))
+            row = db.execute("SELECT tags FROM job WHERE name = ?", (name,)).fetchone()
+            merged = {**records.mapping(row["tags"]), **tags} if row else {}
+            kept = {key: value for key, value in merged.items() if value is not None}
+            db.execute("UPDATE job SET tags = ? WHERE name = ?", (json.dumps(kept), name))
+        return self.job(name)
+
     def delete(self, name: str) -> None:
-        """Remove an ended job, its files and its metrics. Raises NotFound, Conflict while it goes on."""
+        """Remove an ended job, its children, their files and metrics. Raises NotFound, Conflict while one goes on."""
         row = self._row(name)
         if row["ended"] is None:
             raise Conflict(f"Job {name!r} has not ended: {row['status']}.", "Cancel it first.")
+        for child in self.children(name):
+            self.delete(child.name)
         folder = layout.job_folder(self._store.home, name)
-        bin_folder = folder.parent / f".deleted-{secrets.token_hex(8)}"
+        bin_folder = unfinished.deleted(folder.parent)
         try:
-            with self._store.write() as db:
-                db.execute("DELETE FROM job WHERE name = ? AND ended IS NOT NULL", (name,))
-                if folder.exists():
+            with files.put_back(bin_folder, folder), self._store.write() as db:
+                gone = db.execute("DELETE FROM job WHERE name = ? AND ended IS NOT NULL", (name,)).rowcount
+                if gone and folder.exists():  # else it may be that of a new job which has the name since
                     folder.rename(bin_folder)
             if bin_folder.exists():
                 shutil.rmtree(bin_folder)
@@ -138,7 +162,10 @@ class Jobs:
             ) from error
 
     def log_files(self, name: str) -> list[LogFile]:
-        """The job's log files: user logs by rank, what the script wrote to `logs/`, the supervisor's own. Raises NotFound."""
+        """The job's logs: of ranks, what the script wrote to `./logs` and as text to `./outputs`, the supervisor's own.
+
+        Raises NotFound.
+        """
         self._row(name)
         folder = layout.job_folder(self._store.home, name)
         return [
@@ -146,16 +173,18 @@ class Jobs:
                 path.relative_to(folder).as_posix(), status.st_size, datetime.fromtimestamp(status.st_mtime, UTC), path
             )
             for part in _LOG_FOLDERS
-            for path, status in sorted(_files(folder / part), key=lambda found: _natural(str(found[0])))
+            for path, status in sorted(files.files(folder / part), key=lambda found: _natural(str(found[0])))
+            if part != "outputs" or path.suffix.lower() in _TEXT_OUTPUTS
         ]
 
     def read_log(self, name: str, path: str, offset: int, limit: int) -> LogChunk:
         """At most `limit` bytes of one of the job's log files. Raises NotFound, Invalid for a negative place."""
         self._row(name)
-        folder = layout.job_folder(self._store.home, name).resolve()
+        folder = layout.job_folder(self._store.home, name)
         # realpath and not Path.resolve, which raises for links that lead in a circle
+        parts = [os.path.realpath(folder / part) for part in _LOG_FOLDERS]  # a sweep's outputs are its best trial's
         file = folder if "\0" in path else Path(os.path.realpath(folder / path))
-        if not any(file.is_relative_to(folder / part) for part in _LOG_FOLDERS) or not _is_file(_status(file)):
+        if not any(file.is_relative_to(part) for part in parts) or not files.is_file(files.status(file)):
             known = ", ".join(log.path for log in self.log_files(name)) or "none yet"
             raise NotFound(f"Job {name!r} has no log file {path!r}.", f"It has: {known}.")
         if offset < 0 or limit < 0:
@@ -183,14 +212,47 @@ class Jobs:
 
     def outputs(self, name: str) -> list[Output]:
         """The run's `outputs` folder as `default`, then the named outputs of the job file. Raises NotFound."""
-        kinds: dict[str, str] = json.loads(self._row(name)["outputs"])
-        folder = layout.job_folder(self._store.home, name)
-        places = {"default": folder / "outputs", **{output: folder / "named" / output for output in kinds}}
+        row = self._row(name)
+        kinds = records.mapping(row["outputs"])
         found = []
-        for output, place in places.items():
-            sizes = [status.st_size for _, status in _files(place)]
+        for output, place in self._places(row).items():
+            sizes = [status.st_size for _, status in files.files(place)]
             found.append(Output(output, kinds.get(output, "uri_folder"), len(sizes), sum(sizes)))
         return found
+
+    def download(
+        self, name: str, output: str, folder: Path, progress: Callable[[int, int | None], None] | None = None
+    ) -> int:
+        """Copy an output into a folder; see `model_files.hand_out`. Raises NotFound for the job and the output."""
+        from footplate.local import model_files  # lists need not wait for it
+
+        places = self._places(self._row(name))
+        if output not in places:
+            raise NotFound(f"Job {name!r} has no output {output!r}.", f"It has: {', '.join(places)}.")
+        return model_files.hand_out(places[output], folder, progress)
+
+    def _places(self, row: sqlite3.Row) -> dict[str, Path]:
+        """Where each output of a job lies, the run's `outputs` folder first."""
+        folder = layout.job_folder(self._store.home, row["name"])
+        named = {output: folder / "named" / output for output in records.mapping(row["outputs"])}
+        return {"default": folder / "outputs", **named}
+
+    def _read_jobs(
+        self, rows: Sequence[sqlite3.Row], read: Callable[[sqlite3.Row, tuple[str, float] | None], Job]
+    ) -> list[Job]:
+        """Rows as jobs, with the metric that a list shows, and why they wait where they do."""
+        headlines = self._metrics.headlines([row["mlflow_run_id"] for row in rows if row["mlflow_run_id"]])
+        reasons: dict[str, str] = {}
+        lines = {row["compute"] for row in rows if row["status"] == "Queued" and not row["note"]}
+        if lines:
+            with self._store.read() as db:
+                for compute in lines:
+                    with suppress(NotFound):  # a cluster that is gone since, as the job is soon
+                        reasons |= nodes.Line.read(db, compute).reasons()
+        jobs = [read(row, headlines.get(row["mlflow_run_id"])) for row in rows]
+        if not reasons:
+            return jobs
+        return [replace(job, note=reasons[job.name]) if job.name in reasons else job for job in jobs]
 
     @contextmanager
     def _read(self) -> Iterator[sqlite3.Connection]:
@@ -204,30 +266,6 @@ class Jobs:
         if row is None:
             raise NotFound(f"There is no job {name!r} on this machine.", "The list of jobs has the names.")
         return row
-
-
-def _files(place: Path) -> list[tuple[Path, os.stat_result]]:
-    """The files in a folder, however deep, or the file itself.
-
-    Scripts may remove them while they are counted, and leave links and folders that lead nowhere: those are passed over.
-    """
-    top = _status(place)
-    if _is_file(top):
-        return [(place, top)]
-    paths = (Path(folder, name) for folder, _, names in os.walk(place) for name in names)
-    return [(path, status) for path in paths if _is_file(status := _status(path))]
-
-
-def _status(path: Path) -> os.stat_result | None:
-    """What a path leads to; None where that is nothing, or nothing that may be looked at."""
-    try:
-        return path.stat()
-    except OSError:
-        return None
-
-
-def _is_file(status: os.stat_result | None) -> TypeGuard[os.stat_result]:
-    return status is not None and stat.S_ISREG(status.st_mode)
 
 
 def _natural(text: str) -> list[tuple[int, str]]:

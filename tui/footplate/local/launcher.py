@@ -6,12 +6,13 @@ import os
 import shutil
 import socket
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
 from footplate.jobfile import Plan
-from footplate.local import failure, groups, processes
+from footplate.local import failure, groups, mpi, processes
 from footplate.local.environment import MASTER_ADDRESS, Setting, rank_environment
 from footplate.local.guard import Guard
 
@@ -38,8 +39,9 @@ class Launcher:
         self._setting = setting
         self._guard = guard
         self._mark = groups.mark(os.getpid(), processes.start_time(os.getpid()) or 0.0)
+        self._under_mpirun = False
         self._own_children = groups.children()  # the watchdog: those that come after it are the job's
-        self.port = 0
+        self.ports: list[int] = []
         self.ranks: list[Rank] = []
 
     def make_node_folders(self) -> None:
@@ -50,35 +52,57 @@ class Launcher:
             for name in ("outputs", "logs"):
                 link = work / name
                 if link.is_dir():  # the code brought one along, whose files belong to the run then
-                    shutil.copytree(link, self._folder / name, dirs_exist_ok=True)
+                    shutil.copytree(link, self._folder / name, copy_function=_copy_new, dirs_exist_ok=True)
                     shutil.rmtree(link)
                 if not link.exists():
                     link.symlink_to(self._folder / name)
 
     def start(self) -> None:
-        """Start all ranks, with a port for rank 0 that is free now. Raises OSError when a process cannot be started."""
-        self.port = _free_port()
+        """Start all ranks, with ports that are free now for those that listen. Raises OSError when one cannot be started."""
+        self.ports = _free_ports(self._plan.world_size if self._plan.distribution == "tensorflow" else 1)
         self.ranks = []
-        for number in range(self._plan.world_size):
-            name = "std_log.txt" if self._plan.world_size == 1 else f"std_log_process_{number}.txt"
-            self.ranks.append(self._start(number, self._folder / "user_logs" / name))
+        first = self._environment(0)
+        under_mpirun = mpi.command(self._plan, self._folder, first["PATH"], self._setting.devices)
+        self._under_mpirun = bool(under_mpirun)
+        if under_mpirun:
+            mpi.forget_exits(self._folder)
+            of_a_rank = {name for name in first if name.startswith("OMPI_COMM_WORLD_")}
+            environment = {**mpi.VARIABLES, **{name: first[name] for name in first if name not in of_a_rank}}
+            self.ranks.append(self._start(0, under_mpirun, environment, "std_log.txt"))
+            return
+        for number in range(self.world_size):
+            name = "std_log.txt" if self.world_size == 1 else f"std_log_process_{number}.txt"
+            self.ranks.append(self._start(number, ["bash", "-c", self._plan.command], self._environment(number), name))
 
-    def _start(self, number: int, log: Path) -> Rank:
-        environment = rank_environment(self._setting, self._plan, number, self.port, self._folder / "bin")
-        environment[groups.MARK] = self._mark
+    def _environment(self, number: int) -> dict[str, str]:
+        variables = rank_environment(self._setting, self._plan, number, self.ports, self._folder / "bin")
+        return {**variables, groups.MARK: self._mark}
+
+    def _start(self, number: int, command: Sequence[str], environment: Mapping[str, str], log_name: str) -> Rank:
+        log = self._folder / "user_logs" / log_name
         with log.open("ab") as output:
             process = subprocess.Popen(
-                ["bash", "-c", self._plan.command],
+                command,
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=subprocess.STDOUT,
-                cwd=self._folder / f"node-{number // self._plan.ranks_per_node}",
+                cwd=self._folder / f"node-{self._plan.node(number)}",
                 env=environment,
                 process_group=0,
             )
         group = groups.Group.of(process.pid)
         self._guard.add(group)
         return Rank(number, process, group, log)
+
+    @property
+    def world_size(self) -> int:
+        """Number of the job's ranks; under mpirun only that is a process of ours."""
+        return self._plan.world_size
+
+    def blame(self, rank: Rank) -> tuple[int, Path, int]:
+        """The rank that is to blame for the end of one of our processes: its number, log and exit code."""
+        found = mpi.first_failure(self._folder) if self._under_mpirun else None
+        return found or (rank.number, rank.log, rank.exit_code or 0)
 
     def poll(self) -> list[Rank]:
         """The ranks that ended since the last call."""
@@ -110,17 +134,26 @@ class Launcher:
         self._guard.clear()
 
     def port_was_taken(self) -> bool:
-        """Whether somebody took rank 0's port between our finding it free and its use."""
+        """Whether somebody took a port between our finding it free and its use."""
         if self._plan.world_size == 1:
             return False
         for rank in self.ranks:
             text = failure.tail(rank.log)
-            if str(self.port) in text and any(words in text.lower() for words in _PORT_TAKEN):
+            named = any(str(port) in text for port in self.ports)
+            if named and any(words in text.lower() for words in _PORT_TAKEN):
                 return True
         return False
 
 
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind((MASTER_ADDRESS, 0))
-        return int(probe.getsockname()[1])
+def _copy_new(here: str, there: str) -> str:
+    """Copy a file that is not there: what a job that was preempted has written over it stays."""
+    return there if os.path.lexists(there) else str(shutil.copy2(here, there))
+
+
+def _free_ports(count: int) -> list[int]:
+    """Ports that nobody listens on now, all different."""
+    with ExitStack() as stack:
+        probes = [stack.enter_context(socket.socket()) for _ in range(count)]
+        for probe in probes:
+            probe.bind((MASTER_ADDRESS, 0))
+        return [int(probe.getsockname()[1]) for probe in probes]

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import IO, Any
 from urllib.parse import quote
 
+from footplate import mounts
 from footplate.local import children
 from footplate.local.store import moment, now
 from footplate.workspace import MetricPoint, Unexpected
@@ -44,6 +45,16 @@ AND typeof(step) = 'integer' AND typeof(timestamp) = 'integer' ORDER BY "key", s
 """  # scripts can write to the file: SQLite keeps any type in any column
 
 
+_LOGGED = """
+SELECT run_uuid, value, is_nan FROM metrics
+WHERE "key" = ? AND run_uuid IN ({marks}) AND typeof(value) = 'real' ORDER BY rowid
+"""  # rows are only ever added, so this is the order in which the values were logged
+_NAMES = """
+SELECT run_uuid, "key" FROM latest_metrics
+WHERE run_uuid IN ({marks}) AND typeof("key") = 'text' AND "key" NOT LIKE 'system/%' ORDER BY "key"
+"""
+
+
 class NoMlflow(Exception):
     """The Python that runs jobs has no MLflow: the job runs all the same, without metrics."""
 
@@ -54,6 +65,14 @@ class Run:
 
     run_id: str
     experiment_id: str
+
+
+@dataclass(frozen=True)
+class Logged:
+    """What a run has logged of one metric, in the order it logged it, and the names of all metrics that it has."""
+
+    values: Sequence[float]
+    names: Sequence[str]
 
 
 class Metrics:
@@ -124,6 +143,29 @@ class Metrics:
             name: sorted((_point(*p) for p in history), key=lambda p: p.step) for name, history in histories.items()
         }
 
+    def logged(self, run_ids: Sequence[str], metric: str) -> Mapping[str, Logged]:
+        """What each run has logged of one metric. Raises Unexpected, NoMlflow."""
+        if not run_ids or not self.file.exists():
+            return {}
+        with self._connection() as db:
+            if self._knows(db):
+                marks = ",".join("?" * len(run_ids))
+                values: dict[str, list[float]] = {run_id: [] for run_id in run_ids}
+                names: dict[str, list[str]] = {run_id: [] for run_id in run_ids}
+                for run_id, value, is_nan in db.execute(_LOGGED.format(marks=marks), (metric, *run_ids)):
+                    values[run_id].append(math.nan if is_nan else _finite(value))
+                for run_id, name in db.execute(_NAMES.format(marks=marks), tuple(run_ids)):
+                    names[run_id].append(name)
+                return {run_id: Logged(values[run_id], names[run_id]) for run_id in run_ids}
+        found = {run_id: self.read(run_id) for run_id in run_ids}
+        return {
+            run_id: Logged(
+                [point.value for point in sorted(points.get(metric, ()), key=lambda point: point.time)],
+                sorted(name for name in points if not name.startswith("system/")),
+            )
+            for run_id, points in found.items()
+        }
+
     def headlines(self, run_ids: Sequence[str]) -> Mapping[str, tuple[str, float]]:
         """For a list: the latest `best_val_acc` of each run, else `val_acc`, else its first metric; in one query.
 
@@ -154,10 +196,10 @@ class Metrics:
                     file.unlink()
                 arguments = {"uri": _sqlite_url(new), "artifacts": _location(self._home / "mlartifacts")}
                 self._mlflow("create_store", arguments, stop, lock)
-                with closing(sqlite3.connect(new)) as db:
-                    db.execute(
-                        "PRAGMA journal_mode = WAL"
-                    )  # kept in the file: readers never wait for a script that logs
+                if not mounts.on_network(self._home):  # where a log's shared memory would not be shared
+                    with closing(sqlite3.connect(new)) as db:
+                        # Kept in the file: readers never wait for a script that logs.
+                        db.execute("PRAGMA journal_mode = WAL")
                 new.rename(self.file)
         except (OSError, sqlite3.Error) as error:
             raise Unexpected(f"MLflow's store {self.file} could not be made: {error}.", "Free space.") from error

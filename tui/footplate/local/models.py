@@ -3,25 +3,45 @@
 from __future__ import annotations
 
 import json
-import re
-import secrets
 import shutil
 import sqlite3
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from footplate.local import layout, records, references
+from footplate.local import layout, lineage, model_files, records, references, unfinished
+from footplate.local.files import flush, put_back
+from footplate.local.inputs import MODEL_TYPES
 from footplate.local.store import Store, moment, now
 from footplate.workspace import Conflict, Invalid, Model, NotFound, Unexpected
-from footplate.workspace.model import ACTIVE_STATUSES
+from footplate.workspace.names import check_model_name
 
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,254}")
-_METADATA_LIMIT = 1024 * 1024
+_PLAIN = "custom_model"
+"""The type of what a job wrote to `./outputs`, and of a folder."""
+
+
+@dataclass(frozen=True)
+class _New:
+    """A version that is about to be kept; `folder` is the name that its files lie under where it is deployed."""
+
+    name: str
+    folder: str
+    description: str
+    job: str | None = None
+    lineage: Mapping[str, Any] = field(default_factory=dict)
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+    type: str = _PLAIN
+    version: int | None = None
+    """None: the next."""
 
 
 class Models:
-    """Model versions of one home. A version's files are copies, so that neither a job's end nor its deletion touches them."""
+    """Model versions of one home.
+
+    A job's output is kept once: the version's files are links to it, read-only from then on, and outlive the job. Another
+    folder is its owner's, who may write into it, so that its files are copied.
+    """
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -48,61 +68,96 @@ class Models:
         return _model(row)
 
     def register(self, name: str, source: str | Path, description: str = "") -> Model:
-        """Copy a folder, or the output of an ended job, as the next version of a model.
+        """Register a folder, or the output of an ended job, of a sweep that of its best trial, as a model's next version.
 
-        Of a job it takes `outputs/model` where that holds a `model.json`, else its whole `outputs` folder. Raises NotFound
-        (no such job), Invalid (name, empty or missing folder, broken `model.json`), Conflict while the job goes on, Unexpected
-        for a full or read-only disk.
+        Of a job it takes `outputs/model` where that holds a `model.json`, else its whole `outputs` folder, and where that is
+        empty the one named output that is a model. Raises NotFound (no such job), Invalid (name, empty or missing folder,
+        several named outputs, broken `model.json`), Conflict while the job goes on and for a sweep without a best trial,
+        Unexpected for a full or read-only disk.
         """
-        if not _NAME.fullmatch(name):
-            raise Invalid(
-                f"{name!r} cannot be a model's name.",
-                "Use letters, digits, and . - _ between them, a letter or digit first.",
-            )
-        job = None if isinstance(source, Path) else source
-        folder = source if isinstance(source, Path) else self._job_output(source)
+        check_model_name(name)
+        if isinstance(source, Path):
+            return self._register(source, _New(name, "" if source.is_file() else source.resolve().name, description))
+        with self._store.read() as db:
+            writer = lineage.writer(db, source)
+        folder, kind = self._job_output(writer.job)
+        # A pipeline's output is a link to its step's.
+        return self._register(
+            folder.resolve(), _New(name, folder.name, description, writer.job, writer.lineage, type=kind)
+        )
+
+    def register_output(self, name: str, output: Path, job: str, kind: str, version: int | None) -> Model:
+        """Register a named output of a job that is about to complete, as its file says; raises what `register` does."""
+        with self._store.read() as db:
+            made_of = lineage.of_job(db, job)
+        return self._register(
+            output, _New(name, "" if output.is_file() else output.name, "", job, made_of, {}, kind, version)
+        )
+
+    def _register(self, source: Path, new: _New) -> Model:
+        """Keep a folder's files, or one file, as a new version."""
         try:
-            empty = not folder.is_dir() or not any(folder.iterdir())
+            empty = not source.is_file() and (not source.is_dir() or not any(source.iterdir()))
         except OSError as error:
             raise Invalid(
-                f"{folder} cannot be read: {error.strerror or error}.",
+                f"{source} cannot be read: {error.strerror or error}.",
                 "Mend the permissions, or name another.",
                 repr(error),
             ) from error
         if empty:
-            what = f"The outputs of job {job!r} are empty" if job else f"{folder} is no folder with files in it"
-            raise Invalid(f"{what}: there is nothing to register.", "Write the model to ./outputs, or name its folder.")
-        if self._store.home.resolve().is_relative_to(folder.resolve()):
+            what = f"Job {new.job!r} has written no model" if new.job else f"{source} is no folder with files in it"
             raise Invalid(
-                f"{folder} holds footplate's own home, {self._store.home}.",
+                f"{what}: there is nothing to register.",
+                "Write the model to ./outputs, or to an output of type custom_model, or name its folder.",
+            )
+        if self._store.home.resolve().is_relative_to(source.resolve()):
+            raise Invalid(
+                f"{source} holds footplate's own home, {self._store.home}.",
                 "Name the folder that holds the model alone.",
             )
-        metadata = _metadata(folder / "model.json")
-        new = self._store.home / "models" / f".new-{secrets.token_hex(8)}"
+        metadata = model_files.read_metadata(source / "model.json") if source.is_dir() else {}
+        made_of = lineage.with_metadata(new.lineage, metadata)
+        unfinished.sweep(self._store.home / "models")
+        files = unfinished.new(self._store.home / "models")
         try:
-            shutil.copytree(folder, new)
-            version = self._keep(new, name, job, description, metadata)
+            if source.is_file():
+                files.mkdir(parents=True)
+                shutil.copy2(source, files)
+            elif new.job:
+                model_files.keep_once(source, files)
+            else:
+                shutil.copytree(source, files)
+            flush(files)
+            version = self._keep(files, replace(new, metadata=metadata, lineage=made_of))
         except OSError as error:
             raise Unexpected(
-                f"Model {name!r} could not be copied from {folder}: {_reason(error)}.",
+                f"Model {new.name!r} could not be kept from {source}: {model_files.reason(error)}.",
                 "Free space or mend the permissions; nothing was registered.",
                 repr(error),
             ) from error
         finally:
-            shutil.rmtree(new, ignore_errors=True)  # gone already when it was registered
-        return self.model(f"{name}:{version}")
+            shutil.rmtree(files, ignore_errors=True)  # gone already when it was registered
+        return self.model(f"{new.name}:{version}")
+
+    def download(self, reference: str, folder: Path, progress: Callable[[int, int | None], None] | None = None) -> int:
+        """Copy a version's files into a folder, as `model_files.hand_out` does. Raises NotFound, Conflict, Unexpected."""
+        model = self.model(reference)
+        return model_files.hand_out(
+            layout.model_folder(self._store.home, model.name, int(model.version)), folder, progress
+        )
 
     def delete(self, reference: str) -> None:
         """Remove a version and its files. Raises NotFound, and Conflict while a deployment uses it."""
         model = self.model(reference)
         folder = layout.model_folder(self._store.home, model.name, int(model.version))
-        bin_folder = self._store.home / "models" / f".deleted-{secrets.token_hex(8)}"
+        bin_folder = unfinished.deleted(self._store.home / "models")
         try:
-            with self._store.write() as db:
+            with put_back(bin_folder, folder), self._store.write() as db:
                 users = [
                     f"{endpoint}/{deployment}"
                     for endpoint, deployment in db.execute(
-                        "SELECT endpoint, name FROM deployment WHERE model = ? ORDER BY endpoint, name",
+                        "SELECT endpoint, name FROM deployment WHERE ? IN (model, CASE next WHEN '' THEN '' ELSE"
+                        " json_extract(next, '$.model') END) ORDER BY endpoint, name",
                         (model.reference,),
                     )
                 ]
@@ -123,71 +178,59 @@ class Models:
                 repr(error),
             ) from error
 
-    def _job_output(self, job: str) -> Path:
+    def _job_output(self, job: str) -> tuple[Path, str]:
+        """The folder of the model that a job wrote, and the model's type. Raises Invalid where it is one of several."""
+        folder = layout.job_folder(self._store.home, job)
+        outputs = folder / "outputs"
+        if (outputs / "model" / "model.json").is_file():
+            return outputs / "model", _PLAIN
+        if outputs.is_dir() and any(outputs.iterdir()):
+            return outputs, _PLAIN
         with self._store.read() as db:
-            row = db.execute("SELECT status FROM job WHERE name = ?", (job,)).fetchone()
-        if row is None:
-            raise NotFound(f"There is no job {job!r} on this machine.", "The list of jobs has the names.")
-        if row["status"] in ACTIVE_STATUSES:
-            raise Conflict(f"Job {job!r} has not ended: {row['status']}.", "Wait for its end, or cancel it.")
-        outputs = layout.job_folder(self._store.home, job) / "outputs"
-        return outputs / "model" if (outputs / "model" / "model.json").is_file() else outputs
+            kinds = records.mapping(db.execute("SELECT outputs FROM job WHERE name = ?", (job,)).fetchone()[0])
+        models = {
+            folder / "named" / output: str(kind)
+            for output, kind in kinds.items()
+            if kind in MODEL_TYPES and next(model_files.files_in(folder / "named" / output), None)
+        }
+        if len(models) > 1:
+            raise Invalid(
+                f"Job {job!r} has written several models: {', '.join(place.name for place in models)}.",
+                "With `name: MODEL` at an output, the job file says which to register when the job has completed.",
+            )
+        return next(iter(models.items()), (outputs, _PLAIN))
 
-    def _keep(self, new: Path, name: str, job: str | None, description: str, metadata: Mapping[str, Any]) -> int:
-        """Give the copied folder the next version number, its place and its record."""
-        size = sum(file.stat().st_size for file in new.rglob("*") if file.is_file())
+    def _keep(self, files: Path, new: _New) -> int:
+        """Give a version's files the next number, their place and their record."""
+        size = sum(file.stat().st_size for file in files.rglob("*") if file.is_file())
         with self._store.write() as db:
-            last = db.execute("SELECT max(version) FROM model WHERE name = ?", (name,)).fetchone()[0]
-            version = int(last or 0) + 1
-            folder = layout.model_folder(self._store.home, name, version)
+            last = db.execute("SELECT max(version) FROM model WHERE name = ?", (new.name,)).fetchone()[0]
+            version = new.version or int(last or 0) + 1
+            if db.execute("SELECT 1 FROM model WHERE name = ? AND version = ?", (new.name, version)).fetchone():
+                raise Conflict(f"Model {new.name}:{version} is there already.", "Give another version.")
+            folder = layout.model_folder(self._store.home, new.name, version)
             if folder.exists():  # of a registration that was killed: it has no record
                 shutil.rmtree(folder)
             folder.parent.mkdir(parents=True, exist_ok=True)
-            new.rename(folder)
+            files.rename(folder)
             db.execute(
-                "INSERT INTO model (name, version, type, created, job, description, tags, metadata, size) "
-                "VALUES (?, ?, 'custom_model', ?, ?, ?, ?, ?, ?)",
+                "INSERT INTO model (name, version, type, created, job, description, tags, metadata, size, lineage, folder)"
+                " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
                 (
-                    name,
+                    new.name,
                     version,
+                    new.type,
                     now(),
-                    job,
-                    description,
-                    json.dumps({"job": job} if job else {}),
-                    json.dumps(metadata),
+                    new.job,
+                    new.description,
+                    json.dumps({"job": new.job} if new.job else {}),
+                    json.dumps(new.metadata),
                     size,
+                    json.dumps(new.lineage),
+                    new.folder,
                 ),
             )
         return version
-
-
-def _metadata(file: Path) -> Mapping[str, Any]:
-    try:
-        if not file.is_file():
-            return {}
-        if (size := file.stat().st_size) > _METADATA_LIMIT:
-            raise Invalid(
-                f"{file} has {size} bytes; a model.json may have {_METADATA_LIMIT}.", "Keep weights in other files."
-            )
-        metadata = json.loads(file.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise Invalid(
-            f"{file} cannot be read: {error.strerror or error}.", "Mend its permissions.", repr(error)
-        ) from error
-    except RecursionError as error:
-        raise Invalid(f"{file} is nested too deep.", "Mend it, or leave it out.") from error
-    except ValueError as error:  # no JSON, or no UTF-8
-        raise Invalid(f"{file} is not JSON: {error}.", "Mend it, or leave it out.", repr(error)) from error
-    if not isinstance(metadata, dict):
-        raise Invalid(f"{file} must hold a JSON object.", "Mend it, or leave it out.")
-    return metadata
-
-
-def _reason(error: OSError) -> str:
-    """What went wrong; copytree gathers (from, to, why) of every file into one error."""
-    if isinstance(error, shutil.Error) and error.args and isinstance(error.args[0], list) and error.args[0]:
-        return str(error.args[0][0][-1])
-    return error.strerror or str(error)
 
 
 def _model(row: sqlite3.Row) -> Model:
@@ -201,4 +244,5 @@ def _model(row: sqlite3.Row) -> Model:
         tags=records.mapping(row["tags"]),
         metadata=records.mapping(row["metadata"]),
         size=row["size"],
+        lineage=records.mapping(row["lineage"]),
     )

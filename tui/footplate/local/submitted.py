@@ -8,7 +8,8 @@ from pathlib import Path
 
 from footplate.jobfile import JobFile
 from footplate.jobfile.document import parse
-from footplate.workspace import NotFound, Unexpected
+from footplate.local.files import flush
+from footplate.workspace import NotFound, Unexpected, WorkspaceError
 
 _TEXT, _SOURCE = "job.yml", "source.json"
 
@@ -19,6 +20,8 @@ def keep(folder: Path, job_file: JobFile) -> None:
     path = None if job_file.path is None else os.path.abspath(job_file.path)  # noqa: PTH100  # links stay as they were named
     source = {"path": path, "base": os.path.abspath(job_file.base)}  # noqa: PTH100
     (folder / _SOURCE).write_text(json.dumps(source), encoding="utf-8")
+    for name in (_TEXT, _SOURCE):
+        flush(folder / name)
 
 
 def read(folder: Path) -> JobFile:
@@ -37,7 +40,14 @@ def read(folder: Path) -> JobFile:
         raise Unexpected(
             f"The job file of {folder.name!r} cannot be read: {error}.", f"Look at {folder}.", repr(error)
         ) from error
-    job_file = parse(text, path, base)
+    try:
+        job_file = parse(text, path, base)
+    except WorkspaceError as error:  # it could be read when it was submitted
+        raise Unexpected(
+            f"The job file that was kept of {folder.name!r} is damaged.",
+            f"Look at {folder / _TEXT}, or launch it from its template.",
+            str(error),
+        ) from error
     kept = folder / "code"
     # Path.is_dir raises for a name too long, a loop of links.
     if job_file.code is None or os.path.isdir(job_file.code) or not kept.is_dir():  # noqa: PTH112

@@ -31,8 +31,8 @@ def signal_groups(groups: "dict[int, float]", number: int) -> bool:
             try:
                 os.killpg(pid, number)
                 found = True
-            except ProcessLookupError:
-                continue
+            except (ProcessLookupError, PermissionError):
+                continue  # nobody left in it, or nobody of ours
     return found
 
 

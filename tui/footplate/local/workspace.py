@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,9 +14,14 @@ from footplate.settings import Settings
 from footplate.workspace import (
     Answer,
     Cluster,
+    ClusterSpec,
+    Contrast,
     DataAsset,
+    Datastore,
     Deployment,
     Endpoint,
+    Environment,
+    Figures,
     Job,
     JobFilter,
     Keys,
@@ -24,12 +29,17 @@ from footplate.workspace import (
     LogFile,
     MetricPoint,
     Model,
+    Node,
     Output,
+    Quota,
+    Size,
     Workspace,
+    WorkspaceError,
 )
 
 if TYPE_CHECKING:
     from footplate.jobfile import JobFile
+    from footplate.local.clusters import Clusters
     from footplate.local.data import DataAssets
     from footplate.local.endpoints import Endpoints
     from footplate.local.jobs import Jobs
@@ -60,6 +70,12 @@ class LocalWorkspace(Workspace):
         return DataAssets(self._store)
 
     @cached_property
+    def _clusters(self) -> Clusters:
+        from footplate.local.clusters import Clusters
+
+        return Clusters(self._store, self._settings)
+
+    @cached_property
     def _jobs(self) -> Jobs:
         from footplate.local.jobs import Jobs
 
@@ -82,7 +98,27 @@ class LocalWorkspace(Workspace):
             await self._endpoints.close()
 
     async def clusters(self) -> Sequence[Cluster]:
-        return await asyncio.to_thread(self._jobs.clusters)
+        return await asyncio.to_thread(self._clusters.list)
+
+    async def create_cluster(self, spec: ClusterSpec) -> Cluster:
+        return await asyncio.to_thread(self._clusters.create, spec)
+
+    async def update_cluster(
+        self, name: str, *, min_nodes: int | None = None, max_nodes: int | None = None, idle_seconds: int | None = None
+    ) -> Cluster:
+        return await asyncio.to_thread(self._clusters.update, name, min_nodes, max_nodes, idle_seconds)
+
+    async def delete_cluster(self, name: str) -> None:
+        await asyncio.to_thread(self._clusters.delete, name)
+
+    async def nodes(self, cluster: str) -> Sequence[Node]:
+        return await asyncio.to_thread(self._clusters.nodes, cluster)
+
+    async def sizes(self) -> Sequence[Size]:
+        return await asyncio.to_thread(self._clusters.sizes)
+
+    async def quota(self) -> Sequence[Quota]:
+        return await asyncio.to_thread(self._clusters.quota)
 
     async def jobs(self, matching: JobFilter) -> AsyncIterator[Sequence[Job]]:
         before: float | None = None
@@ -96,14 +132,47 @@ class LocalWorkspace(Workspace):
     async def job(self, name: str) -> Job:
         return await asyncio.to_thread(self._jobs.job, name)
 
+    async def children(self, name: str) -> Sequence[Job]:
+        return await asyncio.to_thread(self._jobs.children, name)
+
     async def submit(self, job_file: JobFile, name: str | None = None) -> Job:
         return await asyncio.to_thread(self._jobs.submit, job_file, name)
 
     async def job_file(self, name: str) -> JobFile:
         return await asyncio.to_thread(self._jobs.job_file, name)
 
+    async def refusal(self, file: JobFile) -> WorkspaceError | None:
+        from footplate.local.submission import require_runnable
+
+        try:
+            require_runnable(file)
+        except WorkspaceError as error:
+            return error
+        return None
+
+    async def contrasts(self, file: JobFile) -> Sequence[Contrast]:
+        from footplate.local.differences import contrasts
+
+        return contrasts(file)
+
     async def cancel(self, name: str) -> Job:
         return await asyncio.to_thread(self._jobs.cancel, name)
+
+    async def archive(self, name: str) -> Job:
+        return await asyncio.to_thread(self._jobs.set_archived, name, True)
+
+    async def restore(self, name: str) -> Job:
+        return await asyncio.to_thread(self._jobs.set_archived, name, False)
+
+    async def update_job(
+        self, name: str, *, display_name: str | None = None, tags: Mapping[str, str | None] | None = None
+    ) -> Job:
+        return await asyncio.to_thread(self._jobs.update, name, display_name, tags or {})
+
+    async def rehearse(self, name: str, act: str) -> str:
+        from footplate.local.rehearsals import Rehearsals
+
+        return await asyncio.to_thread(Rehearsals(self._store).act, name, act)
 
     async def delete_job(self, name: str) -> None:
         await asyncio.to_thread(self._jobs.delete, name)
@@ -120,6 +189,17 @@ class LocalWorkspace(Workspace):
     async def outputs(self, name: str) -> Sequence[Output]:
         return await asyncio.to_thread(self._jobs.outputs, name)
 
+    async def download(
+        self, name: str, output: str, folder: Path, progress: Callable[[int, int | None], None] | None = None
+    ) -> int:
+        return await asyncio.to_thread(self._jobs.download, name, output, folder, progress)
+
+    async def environments(self) -> Sequence[Environment]:
+        return ()
+
+    async def datastores(self) -> Sequence[Datastore]:
+        return ()
+
     async def data_assets(self) -> Sequence[DataAsset]:
         return await asyncio.to_thread(self._data.list)
 
@@ -134,6 +214,11 @@ class LocalWorkspace(Workspace):
 
     async def register(self, name: str, source: str | Path, description: str = "") -> Model:
         return await asyncio.to_thread(self._models.register, name, source, description)
+
+    async def download_model(
+        self, reference: str, folder: Path, progress: Callable[[int, int | None], None] | None = None
+    ) -> int:
+        return await asyncio.to_thread(self._models.download, reference, folder, progress)
 
     async def delete_model(self, reference: str) -> None:
         await asyncio.to_thread(self._models.delete, reference)
@@ -156,11 +241,39 @@ class LocalWorkspace(Workspace):
     async def keys(self, name: str) -> Keys:
         return await asyncio.to_thread(self._endpoints.keys, name)
 
+    async def regenerate_key(self, name: str, key: str) -> Keys:
+        return await asyncio.to_thread(self._endpoints.regenerate_key, name, key)
+
+    async def set_traffic(
+        self, name: str, traffic: Mapping[str, int], if_unchanged: Mapping[str, int] | None = None
+    ) -> Endpoint:
+        return await asyncio.to_thread(self._endpoints.set_traffic, name, traffic, if_unchanged)
+
+    async def set_mirror(self, name: str, mirror: Mapping[str, int]) -> Endpoint:
+        return await asyncio.to_thread(self._endpoints.set_mirror, name, mirror)
+
+    async def create_endpoint_from(self, file: JobFile, name: str | None = None) -> Endpoint:
+        return await asyncio.to_thread(self._endpoints.create_from, file, name)
+
+    async def deploy_from(
+        self, file: JobFile, *, endpoint: str | None = None, name: str | None = None, traffic: bool = True
+    ) -> Deployment:
+        return await asyncio.to_thread(self._endpoints.deploy_from, file, endpoint, name, traffic)
+
+    async def scale(self, endpoint: str, name: str, instances: int) -> Deployment:
+        return await asyncio.to_thread(self._endpoints.scale, endpoint, name, instances)
+
+    async def delete_deployment(self, endpoint: str, name: str) -> None:
+        await asyncio.to_thread(self._endpoints.delete_deployment, endpoint, name)
+
+    async def monitor(self, endpoint: str) -> Sequence[Figures]:
+        return await asyncio.to_thread(self._endpoints.monitor, endpoint)
+
     async def deploy(self, endpoint: str, name: str, model: str, *, traffic: bool = True) -> Deployment:
         return await asyncio.to_thread(self._endpoints.deploy, endpoint, name, model, traffic)
 
-    async def deployment_log(self, endpoint: str, name: str, tail: int) -> str:
-        return await asyncio.to_thread(self._endpoints.log, endpoint, name, tail)
+    async def deployment_log(self, endpoint: str, name: str, tail: int, container: str = "inference-server") -> str:
+        return await asyncio.to_thread(self._endpoints.log, endpoint, name, tail, container)
 
     async def invoke(
         self, endpoint: str, body: bytes, headers: Mapping[str, str], deployment: str | None = None

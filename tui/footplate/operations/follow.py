@@ -30,11 +30,15 @@ async def wait(workspace: Workspace, name: str, seen: Callable[[Job], None] | No
         await asyncio.sleep(workspace.poll_seconds)
 
 
-async def log_file(workspace: Workspace, name: str, path: str | None) -> LogFile | None:
-    """The log file asked for, or the first user log (rank 0); None while there is none yet. Raises NotFound for a wrong path."""
+async def log_file(workspace: Workspace, name: str, path: str | None, kind: str = "command") -> LogFile | None:
+    """The log file asked for, or the first user log (rank 0); None while there is none yet. Raises NotFound for a wrong path.
+
+    A sweep or pipeline (`kind` is the job's type) runs no command of its own: it has the log of what was decided.
+    """
     files = await workspace.log_files(name)
     if path is None:
-        return first_user_log(files)
+        told = (file for file in files if not file.path.startswith("system_logs/"))
+        return first_user_log(files) or (next(told, None) if kind in ("sweep", "pipeline") else None)
     for file in files:
         if file.path == path:
             return file
@@ -70,7 +74,7 @@ async def copy_log(
             seen(job)
         if chosen is None:
             try:
-                file = await log_file(workspace, name, path)
+                file = await log_file(workspace, name, path, job.type)
             except NotFound:
                 if not going_on:  # else the file may still come
                     raise

@@ -96,7 +96,7 @@ def answering(endpoint: Endpoint, deployment: str | None) -> Deployment | None:
 async def preprocessing(workspace: Workspace, endpoint: Endpoint, deployment: str | None) -> Mapping[str, Any] | None:
     """The preprocessing that the answering model declares in its `model.json`, if it is known."""
     target = answering(endpoint, deployment)
-    if target is None:
+    if target is None or not target.model:
         return None
     try:
         return (await workspace.model(target.model)).preprocessing
@@ -171,7 +171,7 @@ def explain(endpoint: str, request: Request, answer: Answer) -> Prediction:
     if error is None:
         scores = _scores(parsed)
         error = None if scores else "The answer holds no scores that footplate knows; see the raw answer."
-    steps = parsed.get("steps", ()) if isinstance(parsed, Mapping) and error is None else ()
+    steps = parsed.get("steps") if isinstance(parsed, Mapping) and error is None else None
     timings = parsed.get("timings") if isinstance(parsed, Mapping) else None
     model_ms = timings.get("model_ms") if isinstance(timings, Mapping) else None
     return Prediction(
@@ -181,7 +181,7 @@ def explain(endpoint: str, request: Request, answer: Answer) -> Prediction:
         label=scores[0].label if scores else None,
         probability=scores[0].probability if scores else None,
         scores=scores,
-        steps=(*request.steps, *(clean(str(step)) for step in steps)),
+        steps=(*request.steps, *(clean(str(step)) for step in (steps if isinstance(steps, list) else ()))),
         request_bytes=len(request.body),
         preprocess_seconds=request.preprocess_seconds,
         request_seconds=answer.seconds,

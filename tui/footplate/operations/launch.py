@@ -61,16 +61,27 @@ def find(file: str) -> Path:
 
 def prepare(path: Path, changes: Iterable[str] = (), compute: str | None = None, name: str | None = None) -> JobFile:
     """Read a job file and apply `PATH=VALUE` changes, compute and name. Raises Invalid for any that does not fit."""
-    job_file = read(path)
+    return changed(read(path), changes, compute, name)
+
+
+def changed(
+    job_file: JobFile, changes: Iterable[str] = (), compute: str | None = None, name: str | None = None
+) -> JobFile:
+    """Apply `PATH=VALUE` changes, compute and name to a job file. Raises Invalid for any that does not fit.
+
+    A pipeline's compute is that of all its steps, also of those that name another.
+    """
     edits: dict[str, object] = {}
     for change in changes:
         key, equals, value = change.partition("=")
         if not equals or not key:
             raise Invalid(f"--set {change!r} is not PATH=VALUE.", "As in --set inputs.num_epochs=5.")
         edits[key] = value
-    if compute and job_file.kind == "pipeline":  # the one of all steps that name none; there a bare name is refused
+    if compute and job_file.kind == "pipeline":  # where a bare name is refused
         known = compute.startswith("azureml:") or compute.lower() == "serverless"
-        edits["settings.default_compute"] = compute if known else f"azureml:{compute}"
+        named = [step for step, said in job_file.mapping("jobs").items() if nodes.mapping(said).get("compute")]
+        for key in ("settings.default_compute", *(f"jobs.{step}.compute" for step in named)):
+            edits[key] = compute if known else f"azureml:{compute}"
     elif compute:
         edits["compute"] = compute
     if name:

@@ -52,6 +52,7 @@ class Spool:
         self.file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         if not replaced:
             with self.file.open("ab") as file:
+                file.truncate(self._size)  # a disk that was full may have taken a part of it before
                 file.write(data)
             return
         other = self.file.with_suffix(".new")  # another inode: whoever has the old one open sees that it was replaced

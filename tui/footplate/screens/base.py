@@ -74,10 +74,11 @@ class ConsoleScreen(Screen[None]):
         return line
 
     def keys(self) -> KeyLine:
-        """The last line."""
+        """The last line; what the workspace cannot do is greyed, also where that is known only after signing in."""
         shown = [a for a in actions(self.where) if not (a.changes and self.console.read_only)]
-        refused = frozenset(a.id for a in shown if a.needs in self.workspace.capabilities)
-        return KeyLine(shown, "f1" if self.where == "launch" else "?", refused)  # in a form ? is a character
+        line = KeyLine(shown, "f1" if self.where in ("launch", "pipeline") else "?")  # in a form ? is a character
+        line.watch(self.console, "refused", line.refuse)
+        return line
 
     def crumbs(self) -> tuple[str, ...]:
         """Where this screen is, below the workspace."""
@@ -104,7 +105,7 @@ class ConsoleScreen(Screen[None]):
         """Look, unless a look is under way or another screen is in sight: a slow workspace is asked again when it answered."""
         if self.is_current and not self._looking:
             self._looking = True
-            self._next_look = monotonic() + self.console.poll_seconds
+            self._next_look = monotonic() + self.console.look_seconds
             self._look_once()
 
     @work(group="look")
@@ -154,6 +155,16 @@ class ConsoleScreen(Screen[None]):
         if self.console.read_only and any(a.id == action and a.changes for a in actions(self.where)):
             return False
         return super().check_action(action, parameters)
+
+    def action_refresh(self) -> None:
+        """Look again now."""
+        self.console.reconsider_sign_in()
+        self.poll()
+
+    def copy(self, text: str, what: str) -> None:
+        """Hand a text to the terminal's clipboard, which goes through SSH, and say so."""
+        self.app.copy_to_clipboard(text)
+        self.console.notify(f"{what} is in the clipboard, where the terminal allows it.", markup=False, timeout=4)
 
     def action_back(self) -> None:
         """One step back."""

@@ -195,6 +195,11 @@ def room_of(clusters: Sequence[Cluster], name: str) -> str:
     cluster = next((cluster for cluster in clusters if cluster.name == name), None)
     if cluster is None:
         return "not known here" if name and clusters else ""
+    return cluster_room(cluster)
+
+
+def cluster_room(cluster: Cluster) -> str:
+    """`1 of 2 free`: nodes that hold no job, of the most there can be."""
     return f"{max(0, cluster.max_nodes - cluster.busy_nodes)} of {cluster.max_nodes} free"
 
 
@@ -204,6 +209,8 @@ def cluster_row(cluster: Cluster) -> Row:
     cores = f"{cluster.cores_per_node} core{'s' * (cluster.cores_per_node != 1)}"
     gpus = f", {cluster.gpus_per_node} GPU{'s' * (cluster.gpus_per_node > 1)}" if cluster.gpus_per_node else ""
     waiting = f"{cluster.queued_jobs} job{'s' * (cluster.queued_jobs > 1)}" if cluster.queued_jobs else "none"
+    if cluster.queued_jobs is None:  # it is not told, which is not none
+        waiting = words.count(None)
     return Row(
         cluster.name,
         (

@@ -8,6 +8,7 @@ from typing import ClassVar
 from textual.content import Content
 
 from footplate import words
+from footplate.screens import cluster_acts
 from footplate.screens.base import bindings
 from footplate.screens.listing import ListScreen
 from footplate.widgets.virtual_table import Cell, Column, Row
@@ -29,7 +30,7 @@ class ClustersScreen(ListScreen):
         Column("queued", "QUEUED", 6, "right", priority=80),
         Column("tier", "TIER", 12, priority=30),
     )
-    empty = "No clusters."
+    empty = "No clusters.\n\nn makes one."
 
     def __init__(self) -> None:
         super().__init__()
@@ -46,7 +47,7 @@ class ClustersScreen(ListScreen):
                     Cell(c.state, "error" if c.error else "ok"),
                     c.type,
                     c.size,
-                    str(c.max_nodes) if c.min_nodes == c.max_nodes else f"{c.min_nodes}–{c.max_nodes}",
+                    _nodes(c),
                     str(c.busy_nodes),
                     Cell(words.count(c.queued_jobs), "warn" if c.queued_jobs else "plain"),
                     c.tier,
@@ -60,7 +61,9 @@ class ClustersScreen(ListScreen):
         cluster = self._clusters[key]
         if cluster.error:
             return Content.styled(cluster.error, "$text-error")
-        gpus = f" and {cluster.gpus_per_node} GPUs" if cluster.gpus_per_node else ", no GPU"
+        cores, gpus = cluster.cores_per_node, cluster.gpus_per_node
+        node = f"{cores} core{'s' * (cores != 1)}"
+        node += f" and {gpus} GPU{'s' * (gpus > 1)}" if gpus else ", no GPU"
         if not cluster.cores_per_node:  # attached, or of a size that the region does not list
             return Content.assemble(
                 (f"{cluster.name}  ", "bold"), (f"{cluster.type} {cluster.size}".strip(), "$text-muted")
@@ -69,12 +72,49 @@ class ClustersScreen(ListScreen):
         return Content.assemble(
             (f"{cluster.name}  ", "bold"),
             (
-                f"a node has {cluster.cores_per_node} cores{gpus} · {free} of {cluster.max_nodes} nodes free",
+                f"a node has {node} · {free} of {cluster.max_nodes} nodes free",
                 "$text-muted",
             ),
         )
 
+    def not_now(self, key: str | None) -> frozenset[str]:
+        """What needs a cluster needs one under the cursor."""
+        return frozenset() if key is not None else frozenset({"open", "edit", "delete", "jobs_there", "copy"})
+
+    def current(self) -> Cluster | None:
+        """The cluster under the cursor."""
+        return self._clusters.get(self.table.cursor_key or "")
+
     def action_open(self) -> None:
-        """The jobs on this cluster."""
-        if key := self.table.cursor_key:
-            self.console.show_jobs(key)
+        """Its nodes, with the sizes and the quota."""
+        from footplate.screens.cluster import ClusterScreen
+
+        if cluster := self.current():
+            self.app.push_screen(ClusterScreen(cluster.name))
+
+    def action_jobs_there(self) -> None:
+        """The jobs on the cluster under the cursor."""
+        if cluster := self.current():
+            self.console.show_jobs(cluster.name)
+
+    def action_create(self) -> None:
+        """Make another cluster."""
+        self.console.act(cluster_acts.create(self.console))
+
+    def action_edit(self) -> None:
+        """Change nodes and idle time of the cluster under the cursor."""
+        if cluster := self.current():
+            self.console.act(cluster_acts.edit(self.console, cluster))
+
+    def action_delete(self) -> None:
+        """Delete the cluster under the cursor, after its name was typed."""
+        if cluster := self.current():
+            self.console.act(cluster_acts.delete(self.console, cluster))
+
+
+def _nodes(cluster: Cluster) -> str:
+    """`0–4`, `4` where it is always that many, a dash where an attached target tells of none."""
+    if not cluster.max_nodes and not cluster.size:
+        return "–"
+    least, most = cluster.min_nodes, cluster.max_nodes
+    return str(most) if least == most else f"{least}–{most}"

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import ClassVar
 
-from textual import on
+from textual import on, work
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical, VerticalScroll
@@ -14,6 +17,7 @@ from textual.screen import ModalScreen
 from textual.widgets import Button, Input, Static
 
 from footplate.logs.sanitise import clean
+from footplate.widgets.choice import Choice
 
 _FRAME = """
     {name} {{ align: center middle; background: $background 60%; }}
@@ -46,9 +50,9 @@ class ConfirmDialog(ModalScreen[bool]):
         """Title, what hangs on it, the typed name, the two buttons."""
         with Vertical():
             yield Static(Content(clean(self._title)), classes="title")
-            yield Static(Content(self._text), classes="text")
+            yield Static(Content("\n".join(clean(line) for line in self._text.splitlines())), classes="text")
             if self._typed:
-                yield Static(Content(f"Type {self._typed} to go on:"), classes="label")
+                yield Static(Content(clean(f"Type {self._typed} to go on:")), classes="label")
                 yield Input(id="typed", compact=True)
             with Horizontal():
                 yield Button(self._harmless, id="cancel", compact=True)
@@ -74,44 +78,123 @@ class ConfirmDialog(ModalScreen[bool]):
 
 @dataclass(frozen=True)
 class Field:
-    """One value to ask for."""
+    """One value to ask for: typed, one of `choices`, or by f2 what `pick` lets one choose, given the value so far."""
 
     name: str
     label: str
     value: str = ""
+    choices: tuple[str, ...] = ()
+    pick: Callable[[str], Awaitable[str | None]] | None = None
+
+
+def expanded(typed: str) -> Path:
+    """A folder as it was typed: `~` is the user's home, and what is relative lies in the current folder."""
+    return Path(os.path.expanduser(typed or ".")).absolute()  # noqa: PTH111  # Path's own raises for no ~user
+
+
+Verdict = tuple[str, bool]
+"""What is said below the fields of a dialog, and whether its act can be done with what is typed."""
 
 
 class FieldsDialog(ModalScreen[dict[str, str] | None]):
-    """Ask for a few values; None when it was left."""
+    """Ask for a few values; None when it was left. `judge` says with each key what the values so far come to."""
 
-    AUTO_FOCUS = "Input"
-    DEFAULT_CSS = _FRAME.format(name="FieldsDialog")
-    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "leave", "Cancel")]
+    AUTO_FOCUS = ".editor"
+    DEFAULT_CSS = (
+        _FRAME.format(name="FieldsDialog")
+        + """
+    FieldsDialog #fields { height: auto; margin: 1 0 0 0; }
+    FieldsDialog #fields Horizontal { height: 1; margin: 0; align-horizontal: left; }
+    FieldsDialog #fields .label { width: 22; margin: 0; color: $text-muted; }
+    FieldsDialog #fields .editor { width: 1fr; height: 1; border: none; padding: 0 1; background: $panel; }
+    FieldsDialog #fields .editor:focus { background: $primary-muted; }
+    FieldsDialog #verdict { height: auto; margin: 1 0 0 0; }
+    """
+    )
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape", "leave", "Cancel"),
+        Binding("up", "app.focus_previous", "Field above", show=False),
+        Binding("down", "app.focus_next", "Field below", show=False),
+        Binding("f2", "pick", "Choose from a list"),
+    ]
 
-    def __init__(self, title: str, text: str, act: str, fields: tuple[Field, ...]) -> None:
+    def __init__(
+        self,
+        title: str,
+        text: str,
+        act: str,
+        fields: tuple[Field, ...],
+        judge: Callable[[Mapping[str, str]], Verdict] | None = None,
+    ) -> None:
         super().__init__()
-        self._title, self._text, self._act, self._fields = title, text, act, fields
+        self._title, self._text, self._act, self._fields, self._judge = title, text, act, fields, judge
 
     def compose(self) -> ComposeResult:
-        """Title, text, the fields, the two buttons."""
+        """Title, text, the fields, what they come to, the two buttons."""
         with Vertical():
             yield Static(Content(clean(self._title)), classes="title")
             if self._text:
-                yield Static(Content(self._text), classes="text")
-            for field in self._fields:
-                yield Static(Content(field.label), classes="label")
-                yield Input(field.value, id=f"field-{field.name}", compact=True)
+                yield Static(Content("\n".join(clean(line) for line in self._text.splitlines())), classes="text")
+            with Vertical(id="fields"):
+                for field in self._fields:
+                    with Horizontal():
+                        yield Static(Content(clean(f"{field.label}{'  f2' if field.pick else ''}")), classes="label")
+                        yield self._editor(field)
+            if self._judge is not None:
+                yield Static("", id="verdict", markup=False)
             with Horizontal():
                 yield Button("Cancel", id="cancel", compact=True)
                 yield Button(self._act, id="act", variant="primary", compact=True)
 
+    @staticmethod
+    def _editor(field: Field) -> Input | Choice:
+        if field.choices:
+            return Choice(field.choices, field.value, id=f"field-{field.name}", classes="editor")
+        return Input(field.value, id=f"field-{field.name}", classes="editor", compact=True)
+
+    def on_mount(self) -> None:
+        """Say what the first values come to."""
+        for line in self.query(Input):
+            line.cursor_blink = False
+        self._show_verdict()
+
+    @property
+    def values(self) -> dict[str, str]:
+        """What is in the fields now."""
+        return {field.name: self._widget(field.name).value.strip() for field in self._fields}
+
+    def _widget(self, name: str) -> Input | Choice:
+        widget = self.query_one(f"#field-{name}")
+        assert isinstance(widget, Input | Choice)
+        return widget
+
+    @on(Input.Changed)
+    @on(Choice.Changed)
+    def _show_verdict(self) -> None:
+        if self._judge is not None:
+            said, can = self._judge(self.values)
+            self.query_one("#verdict", Static).update(Content.styled(clean(said), "" if can else "$text-warning"))
+            self.query_one("#act", Button).disabled = not can
+
     @on(Input.Submitted)
-    def _submitted(self, event: Input.Submitted) -> None:
-        inputs = list(self.query(Input))
-        if event.input is inputs[-1]:
+    @on(Choice.Opened)
+    def _next(self) -> None:
+        """Enter goes to the next field, from the last one it acts."""
+        last = self._widget(self._fields[-1].name)
+        if self.focused is last:
             self._done()
         else:
-            inputs[inputs.index(event.input) + 1].focus()
+            self.focus_next()
+
+    @work(exclusive=True, group="pick")
+    async def action_pick(self) -> None:
+        """Choose from a list what the field in focus holds."""
+        field = next((f for f in self._fields if self._widget(f.name) is self.focused and f.pick), None)
+        if field is not None and field.pick is not None:
+            line = self._widget(field.name)
+            chosen = await field.pick(line.value.strip())
+            if chosen is not None and isinstance(line, Input):
+                line.value = chosen
 
     @on(Button.Pressed)
     def _pressed(self, event: Button.Pressed) -> None:
@@ -121,9 +204,8 @@ class FieldsDialog(ModalScreen[dict[str, str] | None]):
             self.dismiss(None)
 
     def _done(self) -> None:
-        self.dismiss(
-            {field.name: self.query_one(f"#field-{field.name}", Input).value.strip() for field in self._fields}
-        )
+        if self._judge is None or self._judge(self.values)[1]:
+            self.dismiss(self.values)
 
     def action_leave(self) -> None:
         """Leave without an answer."""

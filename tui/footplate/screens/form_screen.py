@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from textual import on, work
 from textual.content import Content
@@ -20,13 +20,13 @@ from footplate.logs.sanitise import clean
 from footplate.operations import sweeps
 from footplate.operations.check import check_for_launch
 from footplate.operations.draft import Draft, State
-from footplate.operations.outlook import Outlook, field_of
+from footplate.operations.outlook import REFUSED, Outlook, field_of
 from footplate.screens import choose, launch_dialogs
 from footplate.screens.base import ConsoleScreen
 from footplate.widgets.fault_list import FaultList
 from footplate.widgets.job_form import SWEEP, JobForm, shown_fields
 from footplate.widgets.run_preview import RunPreview, preview
-from footplate.workspace import Cluster
+from footplate.workspace import Cluster, Contrast, WorkspaceError
 
 _PAUSE_SECONDS = 0.06
 """What is typed within this time is worked out at once."""
@@ -46,6 +46,7 @@ class FormScreen(ConsoleScreen):
         self._faults: tuple[Fault, ...] = ()
         self._clusters: tuple[Cluster, ...] = ()
         self._severities: Mapping[str, str] | None = None
+        self._contrasts: Sequence[Contrast] = ()
         self._starting = False
         self._behind = self._keeping_up = self._rebase = False
 
@@ -128,13 +129,16 @@ class FormScreen(ConsoleScreen):
         self._rebase = False
         fault: list[str] = []
         room = self.query_one(RunPreview).room
-        worked = await self.guarded(asyncio.to_thread(self._work_out, state, room), fault.append)
+        outlook, text = await self.guarded(asyncio.to_thread(self._work_out, state), fault.append), Content("")
+        if outlook is not None:
+            self._contrasts = await self.guarded(self.workspace.contrasts(outlook.job_file)) or ()
+            here = self.workspace.kind == "local"
+            text = await asyncio.to_thread(preview, outlook, here, room, contrasts=self._contrasts)
         if not self.display:
             return  # left meanwhile
-        if worked is None:
+        if outlook is None:
             self.query_one(RunPreview).show(Content.styled(clean(fault[0]), "$text-error"))
             return
-        outlook, text = worked
         afresh = self.outlook is None
         if not self.draft.accept(state, outlook):
             self._behind = True  # another file came meanwhile
@@ -167,12 +171,15 @@ class FormScreen(ConsoleScreen):
         """All faults, as grave as the settings say."""
         if self._severities is None:
             self._severities = (await asyncio.to_thread(settings.load)).check.severities
-        return await check_for_launch(self.workspace, job_file, self._severities)
+        faults = await check_for_launch(self.workspace, job_file, self._severities)
+        refusal = await self.workspace.refusal(job_file)
+        if refusal is not None:
+            faults.insert(0, refused_here(job_file, refusal))
+        return faults
 
-    def _work_out(self, state: State, room: int) -> tuple[Outlook, Content]:
-        """In a thread: what a state comes to, and the text that says what it runs."""
-        outlook = self.draft.work_out(state)
-        return outlook, preview(outlook, self.workspace.kind == "local", room)
+    def _work_out(self, state: State) -> Outlook:
+        """In a thread: what a state comes to."""
+        return self.draft.work_out(state)
 
     def _show(self, text: Content) -> None:
         """Bring everything that is drawn up to date at once: one layout, not one a part."""
@@ -197,10 +204,14 @@ class FormScreen(ConsoleScreen):
         return {at: choose.room_of(self._clusters, name or ("local" if self.workspace.kind == "local" else ""))}
 
     def _show_button(self, outlook: Outlook) -> None:
+        if self._starting:
+            return  # the button says how far that is
         button = self.query_one("#launch", Button)
-        button.disabled = self._starting or self.console.read_only or bool(outlook.plan_fault) or outlook.impossible
+        button.disabled = self.console.read_only or bool(outlook.plan_fault) or outlook.impossible
         errors = sum(fault.severity == "error" for fault in self._faults)
         label = f"Launch with {errors} error{'s' * (errors > 1)} …" if errors and not button.disabled else "Launch"
+        if any(fault.code == REFUSED for fault in self._faults):
+            button.disabled, label = True, "Launch"
         if str(button.label) != label:
             button.label = label
             button.refresh(layout=True)
@@ -217,3 +228,10 @@ class FormScreen(ConsoleScreen):
         """Show another state of the file; what was typed before is in it, or is gone."""
         self.draft.replace(job_file)
         self.catch_up(rebase=True)
+
+
+def refused_here(job_file: JobFile, refusal: WorkspaceError) -> Fault:
+    """A workspace's refusal as a fault, at the distribution where there is one, else at the kind of job."""
+    distribution = (*job_file.body, "distribution", "type")
+    place = distribution if job_file.get(*distribution) is not None else ("type",)
+    return Fault(REFUSED, "error", refusal.sentence, refusal.next_step, job_file.line(*place), 1, place)

@@ -20,6 +20,7 @@ from footplate.operations import pictures
 from footplate.screens.base import ConsoleScreen, bindings
 from footplate.screens.dialogs import TextDialog
 from footplate.widgets.bars import Bar, Bars
+from footplate.widgets.chrome import KeyLine
 from footplate.widgets.picture import Picture
 from footplate.workspace import Endpoint, WorkspaceError
 
@@ -82,8 +83,16 @@ class InvokeScreen(ConsoleScreen):
         path.cursor_blink = False
         self.query_one("#original", Picture).can_focus = True
         self.query_one("#original", Picture).focus()
+        self._fit_keys()
         self.set_interval(2.0, self.tick)
         self.poll()
+
+    def _fit_keys(self) -> None:
+        """Leave out the keys that have nothing to act on yet."""
+        off = set() if self._picture else {"send", "next_picture", "previous_picture"}
+        off |= set() if self._prediction else {"raw"}
+        off |= set() if len(self._endpoints) > 1 else {"next_endpoint"}
+        self.query_one(KeyLine).turn_off(frozenset(off))
 
     def on_screen_resume(self) -> None:
         """Endpoints may have come or gone."""
@@ -112,6 +121,7 @@ class InvokeScreen(ConsoleScreen):
         if not self.is_attached:
             return
         self._endpoints = tuple(found)
+        self._fit_keys()
         before = self.endpoint
         if self.wanted is None and found:
             self.wanted = next((e for e in found if e.state == "Succeeded"), found[0]).name
@@ -166,7 +176,8 @@ class InvokeScreen(ConsoleScreen):
             field.value = words.path(path)
         self._prediction = None
         self.query_one(Bars).show([])
-        self._say(Content.styled("s sends it", "$text-muted"))
+        self._say(Content.styled("enter sends it", "$text-muted"))
+        self._fit_keys()
         self._look_at(path)
 
     @work(exclusive=True, group="picture")
@@ -272,6 +283,7 @@ class InvokeScreen(ConsoleScreen):
     def show_prediction(self, path: Path, prediction: invoking.Prediction) -> None:
         """Bars, who answered, how long it took, and the pictures asked about before."""
         self._prediction = prediction
+        self._fit_keys()
         self.query_one(Bars).show([Bar(score.label, score.probability) for score in prediction.scores])
         asked = (
             f"answered by {prediction.deployment} · {prediction.status} · {prediction.request_seconds * 1000:.0f} ms"

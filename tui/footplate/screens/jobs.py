@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from typing import ClassVar
@@ -17,7 +17,7 @@ from footplate.logs.sanitise import clean
 from footplate.screens.base import bindings
 from footplate.screens.listing import ListScreen
 from footplate.widgets.virtual_table import Cell, CellStyle, Column, Row
-from footplate.workspace import Job, JobFilter
+from footplate.workspace import Job, JobFilter, WorkspaceError
 
 _STATUS_STYLES: dict[str, CellStyle] = {
     "Completed": "ok",
@@ -33,7 +33,7 @@ _STATUS_STYLES: dict[str, CellStyle] = {
     "Starting": "warn",
 }
 _LETTERS = {"Canceled": "X", "CancelRequested": "X"}  # Completed has the C
-_FULL_LOOK_SECONDS, _LONG_LOOK_SECONDS = 30, 600
+_FULL_LOOK_SECONDS, _LONG_LOOK_SECONDS = 30, 60
 
 
 def status_cell(status: str) -> Cell:
@@ -51,6 +51,7 @@ class JobsScreen(ListScreen):
     columns: ClassVar[tuple[Column, ...]] = (
         Column("name", "NAME", None, minimum=20, priority=100),
         Column("status", "STATUS", 14, priority=99),
+        Column("display", "DISPLAY NAME", None, minimum=16, priority=45),
         Column("experiment", "EXPERIMENT", 14, priority=50),
         Column("cluster", "CLUSTER", 12, priority=55),
         Column("ranks", "N×R", 5, priority=60),
@@ -71,34 +72,74 @@ class JobsScreen(ListScreen):
         self._jobs: dict[str, Job] = {}
         self._rows: dict[str, tuple[Job, str, Row]] = {}
         self._whole: datetime | None = None
+        self._archived = False
+        self._as_of: datetime | None = None
+        """When the workspace answered last; what is on screen is no younger."""
+        self._answered = False
 
     async def fetch(self) -> Sequence[Row]:
         """The newest page each second; all pages at first and now and then, shown as they come.
 
-        Where the workspace asks for the newest jobs only, the older pages are asked for seldom.
+        Before the first answer, what was seen last is shown with its age. Where the workspace asks for the newest jobs only,
+        the older pages are asked for seldom.
         """
         now, limit = datetime.now(UTC), self.workspace.newest_jobs
+        if not self._loaded:
+            await self._show_cached(now)
         seldom = _FULL_LOOK_SECONDS if limit is None else _LONG_LOOK_SECONDS
         whole = self._whole is None or (now - self._whole).total_seconds() > seldom
+        if whole:
+            self._whole = now
+        try:
+            seen = await self._read(now, limit, whole)
+        except WorkspaceError:
+            self._whole = None if whole else self._whole
+            raise
+        if whole:
+            self._jobs = seen
+        else:
+            self._jobs = self._with_older(seen, now)
+        self._note_answer(now)
+        return await asyncio.to_thread(self._build, now)
+
+    async def _show_cached(self, now: datetime) -> None:
+        """Show the jobs as they were seen last: the workspace may take a while to answer."""
+        kept, self._as_of = await self.workspace.cached_jobs()
+        if kept:
+            self._jobs = {job.name: job for job in kept}
+            self.console.summarise(kept, self._as_of)
+            await self._draw_first(self._build(now))
+
+    def _note_answer(self, now: datetime) -> None:
+        self._as_of, self._answered = now, True
+        self.console.summarise(self._jobs.values())
+
+    def say_fault(self, sentence: str) -> None:
+        """The rows stay, and their age is said."""
+        super().say_fault(sentence)
+        if self._jobs:
+            self.console.summarise(self._jobs.values(), self._as_of)
+
+    def _with_older(self, seen: Mapping[str, Job], now: datetime) -> dict[str, Job]:
+        """The newest jobs, and those beyond them that are known."""
+        oldest = min((job.created for job in seen.values()), default=now)
+        return dict(seen) | {n: j for n, j in self._jobs.items() if n not in seen and j.created < oldest}
+
+    async def _read(self, now: datetime, limit: int | None, whole: bool) -> dict[str, Job]:
+        """The newest page, or all that are asked for."""
         seen: dict[str, Job] = {}
-        async for page in self.workspace.jobs(JobFilter()):
+        async for page in self.workspace.jobs(JobFilter(archived=self._archived)):
             seen.update((job.name, job) for job in page)
             if not whole:
                 break
-            if not self._loaded:
-                self._jobs = dict(seen)
+            if not self._answered:
+                self._jobs = self._with_older(seen, now)
+                self._note_answer(now)
                 await self._draw_first(self._build(now))
             if limit is not None and len(seen) >= limit:
                 self.scope = " newest"
                 break
-        if whole:
-            self._whole = now
-            self._jobs = seen
-        else:
-            oldest = min((job.created for job in seen.values()), default=now)
-            self._jobs = seen | {n: j for n, j in self._jobs.items() if n not in seen and j.created < oldest}
-        self.console.summarise(self._jobs.values())
-        return await asyncio.to_thread(self._build, now)
+        return seen
 
     async def _draw_first(self, rows: Sequence[Row]) -> None:
         """Show the newest page and wait until it is on screen: reading the rest at the same time would delay it."""
@@ -126,13 +167,14 @@ class JobsScreen(ListScreen):
             (
                 job.name,
                 status_cell(job.status),
+                job.display_name if job.display_name != job.name else "",
                 job.experiment,
                 job.compute,
                 f"{job.nodes}×{job.ranks_per_node}",
                 words.age(job.created, now),
                 words.span(job.seconds(now)),
                 metric,
-                Cell(job.error, "error") if job.error else Cell(job.note, "muted"),
+                _note(job),
             ),
         )
 
@@ -141,18 +183,21 @@ class JobsScreen(ListScreen):
         job = self._jobs.get(key)
         if job is None:
             return Content("")
+        said = clean(job.display_name or job.name)
         if job.error:
-            return Content.assemble((f"{job.name}  ", "bold"), (clean(job.error), "$text-error"))
+            return Content.assemble((f"{said}  ", "bold"), (clean(job.error.splitlines()[0]), "$text-error"))
         inputs = ", ".join(f"{name} {value}" for name, value in job.inputs.items())
         rest = job.note or inputs or job.command.strip()
-        return Content.assemble((f"{clean(job.display_name or job.name)}  ", "bold"), (clean(rest), "$text-muted"))
+        return Content.assemble((f"{said}  ", "bold"), (clean(rest), "$text-muted"))
 
     def not_now(self, key: str | None) -> frozenset[str]:
         """A job that has ended cannot be cancelled; one that goes on has no model yet."""
         job = self._jobs.get(key) if key else None
         if job is None:
-            return frozenset({"open", "logs", "metrics", "clone", "cancel", "register"})
-        return frozenset({"register"} if job.active else {"cancel"})
+            return frozenset(
+                {"open", "logs", "metrics", "clone", "cancel", "register", "archive", "edit", "copy", "download"}
+            )
+        return frozenset({"register"} if job.active and job.type != "sweep" else {"cancel"} if not job.active else ())
 
     # Keys
 
@@ -187,23 +232,82 @@ class JobsScreen(ListScreen):
         if job := self.current():
             await open_clone(self, job.name)
 
+    def _chosen(self) -> list[Job]:
+        """The marked jobs, or the one under the cursor."""
+        names = self.table.marks or {self.table.cursor_key}
+        return [job for name, job in self._jobs.items() if name in names]
+
+    # Dialogs are loaded when they are first asked for: the first frame need not wait for them.
+
     def action_cancel(self) -> None:
         """Cancel the marked jobs, or the one under the cursor, after asking."""
-        names = self.table.marks or {self.table.cursor_key}
-        if active := [job for name, job in self._jobs.items() if name in names and job.active]:
-            self.console.cancel_jobs(active)
-        elif names != {None}:
+        from footplate.screens import job_acts
+
+        chosen = self._chosen()
+        if active := [job for job in chosen if job.active]:
+            self.console.act(job_acts.cancel(self.console, active))
+        elif chosen:
             self.console.notify("Nothing to cancel: it has ended.", markup=False, timeout=4)
+
+    @work(group="archive")
+    async def action_archive(self) -> None:
+        """Hide the marked jobs, or the one under the cursor, from the list; show again those that are hidden."""
+        from footplate.screens import job_acts
+
+        if chosen := self._chosen():
+            await job_acts.archive(self.console, chosen)
+            self.table.clear_marks()
+            self._look_at_all()
+
+    def action_archived(self) -> None:
+        """Show archived jobs among the others, or no more."""
+        self._archived = not self._archived
+        said = (
+            "Archived jobs are shown too; a brings one back, A hides them."
+            if self._archived
+            else "Archived jobs are hidden."
+        )
+        self.console.notify(said, markup=False, timeout=4)
+        self._look_at_all()
+
+    def _look_at_all(self) -> None:
+        """Look at all pages again, since a job of any age came or went."""
+        self._whole = None
+        self.poll()
+
+    def action_edit(self) -> None:
+        """Change display name and tags."""
+        from footplate.screens import job_acts
+
+        if job := self.current():
+            self.console.act(job_acts.edit(self.console, job))
 
     def action_mark(self) -> None:
         """Mark the job under the cursor."""
         self.table.action_mark()
 
+    def action_download(self) -> None:
+        """Fetch what the job wrote into a folder of this machine."""
+        from footplate.screens import job_acts
+
+        if job := self.current():
+            self.console.act(job_acts.download(self.console, job))
+
     def action_register(self) -> None:
-        """Register the model of the job under the cursor."""
-        if (job := self.current()) and not job.active:
-            self.console.register_job(job)
+        """Register the model of the job under the cursor, of a sweep that of its best trial."""
+        from footplate.screens import job_acts
+
+        if (job := self.current()) and (not job.active or job.type == "sweep"):
+            self.console.act(job_acts.register(self.console, job))
 
     def action_demo(self) -> None:
         """Run the whole line; at once on an empty list, else after asking."""
-        self.console.run_demo(ask=bool(self._jobs))
+        from footplate.screens import demo_act
+
+        self.console.act(demo_act.run(self.console, bool(self._jobs)))
+
+
+def _note(job: Job) -> Cell:
+    """Why it failed or what it does now, after the word that says it is archived."""
+    text = " · ".join(part for part in ("archived" if job.archived else "", job.error or job.note) if part)
+    return Cell(text, "error" if job.error else "muted")

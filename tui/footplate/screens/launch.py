@@ -20,6 +20,7 @@ from footplate.screens import editor, field_lists, launch_dialogs, sweep_inputs
 from footplate.screens.base import bindings
 from footplate.screens.dialogs import TextDialog
 from footplate.screens.form_screen import FormScreen
+from footplate.screens.job_children import PARENTS
 from footplate.widgets.fault_list import FaultList
 from footplate.widgets.job_form import SWEEP, JobForm
 from footplate.widgets.run_preview import RunPreview, preview
@@ -99,6 +100,7 @@ class LaunchScreen(FormScreen):
         editors = [widget for line in self.form.lines for widget in line.editors.values() if not widget.disabled]
         if editors:
             editors[0].focus()
+        self.watch(self.console, "access", self._show_sending, init=False)
         self.look_up_clusters()
         self.catch_up()
 
@@ -185,16 +187,29 @@ class LaunchScreen(FormScreen):
     def action_dry_run(self) -> None:
         """Show all that is known of what would run, and the file as it would be sent."""
         if self.outlook is not None:
-            text = preview(self.outlook, self.workspace.kind == "local", self.size.width * 9 // 10 - 6, 5000)
+            room = self.size.width * 9 // 10 - 6
+            text = preview(self.outlook, self.workspace.kind == "local", room, 5000, self._contrasts)
             self.app.push_screen(TextDialog(f"{self.draft.opened.label} as it would be launched", text))
 
     def action_launch(self) -> None:
         """Start the job and go to its log; a second press while it starts does nothing."""
         if not self._starting and self.display:
             self._starting = True
-            self.query_one("#launch", Button).disabled = True
+            self._show_sending()
             # The app's own worker: what is under way when the form is left is not cut off halfway.
             self.app.run_worker(self._start(), group="launch")
+
+    def _show_sending(self) -> None:
+        """On the button, while the job starts: that it does, and how far its upload is."""
+        if self._starting and self.display:
+            button, sent = self.query_one("#launch", Button), self.workspace.upload
+            button.disabled = True
+            button.label = (
+                f"Launching: {words.transfer('uploading', sent.done, sent.total)}"
+                if sent is not None
+                else "Launching …"
+            )
+            button.refresh(layout=True)
 
     async def _start(self) -> None:
         job = await self.guarded(self._launch())
@@ -203,7 +218,7 @@ class LaunchScreen(FormScreen):
             self.catch_up()
         elif self.is_current:
             self.app.pop_screen()
-            self.console.open_job(job.name, "logs")
+            self.console.open_job(job.name, "children" if job.type in PARENTS else "logs")
         else:
             self.console.notify(f"{job.name} is {job.status}; 1 shows it.", markup=False)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -16,7 +15,7 @@ from footplate.jobfile.faults import Fault
 from footplate.logs.sanitise import clean
 from footplate.operations import launch
 from footplate.operations.outlook import Outlook
-from footplate.screens.dialogs import ConfirmDialog, Field, FieldsDialog
+from footplate.screens.dialogs import ConfirmDialog, Field, FieldsDialog, expanded
 
 _MOST_NAMED = 8
 
@@ -73,5 +72,4 @@ async def save_as_template(form: Screen[None], job_file: JobFile) -> Path | None
     answer = await form.app.push_screen_wait(asked)
     if not answer:
         return None
-    folder = Path(os.path.expanduser(answer["folder"])).absolute()  # noqa: PTH111  # Path's own raises for no ~user
-    return await asyncio.to_thread(launch.save_template, job_file, answer["name"], folder)
+    return await asyncio.to_thread(launch.save_template, job_file, answer["name"], expanded(answer["folder"]))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import textwrap
 from abc import abstractmethod
 from collections.abc import Sequence
 from typing import ClassVar
@@ -18,6 +19,8 @@ from footplate.operations.filters import Filter
 from footplate.screens.base import ConsoleScreen
 from footplate.widgets.chrome import KeyLine
 from footplate.widgets.virtual_table import Cell, Column, Row, VirtualTable
+
+_SENTENCE_WIDTH = 72
 
 
 class ListScreen(ConsoleScreen):
@@ -63,6 +66,7 @@ class ListScreen(ConsoleScreen):
         """Load at once, then again every second while this screen is the one in sight."""
         self.query_one("#filter", Input).cursor_blink = False
         self.table.focus()
+        self.query_one(KeyLine).turn_off(self.not_now(None))  # no row is there yet
         self.set_interval(self.every_seconds, self.tick)
         self.poll()
 
@@ -94,8 +98,8 @@ class ListScreen(ConsoleScreen):
 
     def say_fault(self, sentence: str) -> None:
         """In the explaining line; the rows stay."""
-        if not self._loaded:
-            self.table.empty = "Nothing to show yet."
+        if not self._loaded:  # the line below has room for the beginning only
+            self.table.empty = textwrap.fill(clean(sentence), max(20, min(self.size.width - 8, _SENTENCE_WIDTH)))
         self.query_one("#explain", Static).update(Content.styled(clean(sentence), "$text-error"))
 
     def show_rows(self, rows: Sequence[Row]) -> Worker[None]:
@@ -142,10 +146,10 @@ class ListScreen(ConsoleScreen):
 
     # Keys
 
-    def action_refresh(self) -> None:
-        """Look again now."""
-        self.console.reconsider_sign_in()
-        self.poll()
+    def action_copy(self) -> None:
+        """Copy the name under the cursor."""
+        if (key := self.table.cursor_key) is not None:
+            self.copy(key, key)
 
     def action_faults(self) -> None:
         """Only what is in trouble, or all again."""
@@ -153,7 +157,12 @@ class ListScreen(ConsoleScreen):
         self.console.notify(
             "Only what is in trouble; f shows all." if self.only_faults else "All rows.", markup=False, timeout=3
         )
-        self.show_rows(self._all)
+        self._filter_again()
+
+    def _filter_again(self) -> None:
+        """Before the first answer there is nothing to filter, and that there are no rows would not be true."""
+        if self._loaded:
+            self._apply()
 
     def action_filter(self) -> None:
         """Open the filter line."""
@@ -164,7 +173,7 @@ class ListScreen(ConsoleScreen):
     @on(Input.Changed, "#filter")
     def _filter_changed(self, event: Input.Changed) -> None:
         self.expression = event.value
-        self.show_rows(self._all)
+        self._filter_again()
 
     @on(Input.Submitted, "#filter")
     def _filter_done(self) -> None:
@@ -179,7 +188,7 @@ class ListScreen(ConsoleScreen):
             line.remove_class("shown")
             self.only_faults = False
             self.table.focus()
-            self._apply()
+            self._filter_again()
         else:
             self.console.step_back()
 

@@ -8,6 +8,8 @@ from typing import ClassVar
 from textual.content import Content
 
 from footplate import words
+from footplate.logs.sanitise import clean
+from footplate.screens import model_acts
 from footplate.screens.base import bindings
 from footplate.screens.listing import ListScreen
 from footplate.widgets.virtual_table import Column, Row
@@ -60,13 +62,16 @@ class ModelsScreen(ListScreen):
         parts = [str(model.metadata.get("architecture", model.type)), "×".join(map(str, model.input_shape))]
         if model.job:
             parts.append(f"from job {model.job}")
-        if model.description:
-            parts.append(model.description)
-        return Content.assemble((f"{key}  ", "bold"), (" · ".join(part for part in parts if part), "$text-muted"))
+        known = model.lineage
+        parts += [f"{name} {known[name]}" for name in ("trial", "commit") if known.get(name)]
+        parts.append(model.description)
+        return Content.assemble(
+            (f"{key}  ", "bold"), (clean(" · ".join(part for part in parts if part)), "$text-muted")
+        )
 
     def not_now(self, key: str | None) -> frozenset[str]:
         """Nothing can be done without a model."""
-        return frozenset() if key else frozenset({"open", "deploy", "delete"})
+        return frozenset() if key else frozenset({"open", "deploy", "delete", "download", "copy"})
 
     def action_open(self) -> None:
         """Open the job that made it."""
@@ -79,12 +84,17 @@ class ModelsScreen(ListScreen):
     def action_deploy(self) -> None:
         """Deploy the model under the cursor."""
         if model := self._models.get(self.table.cursor_key or ""):
-            self.console.deploy_model(model)
+            self.console.act(model_acts.deploy(self.console, model))
+
+    def action_download(self) -> None:
+        """Fetch the files of the model under the cursor."""
+        if model := self._models.get(self.table.cursor_key or ""):
+            self.console.act(model_acts.download(self.console, model))
 
     def action_delete(self) -> None:
         """Delete the model under the cursor, after asking."""
         if model := self._models.get(self.table.cursor_key or ""):
-            self.console.delete_model(model)
+            self.console.act(model_acts.delete(self.console, model))
 
 
 def _metric(model: Model) -> str:

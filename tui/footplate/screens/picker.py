@@ -94,7 +94,7 @@ class PathPicker(ModalScreen[Path | None]):
         self._pick: Pick = pick
         self._start = start or PathPicker.last_folder
         self._list = PathList(pick, suffixes)
-        self._line = PathLine(placeholder="type to narrow the list, or a path", compact=True)
+        self._line = PathLine(placeholder="  type to narrow the list, or a path", compact=True)
         self._where = Static("", id="folder", markup=False)
         self._said = Static("", id="said", markup=False)
         self._reading: object | None = None

@@ -11,7 +11,6 @@ from textual.containers import Horizontal, Vertical
 from textual.content import Content
 from textual.widgets import Button
 
-from footplate.actions import actions
 from footplate.jobfile import JobFile, form
 from footplate.jobfile.faults import Fault
 from footplate.jobfile.graph import Graph, Step
@@ -21,7 +20,6 @@ from footplate.operations.outlook import Outlook
 from footplate.screens.base import bindings
 from footplate.screens.dialogs import TextDialog
 from footplate.screens.launch import LaunchScreen
-from footplate.widgets.chrome import KeyLine
 from footplate.widgets.fault_list import FaultList
 from footplate.widgets.graph import GraphView
 from footplate.widgets.job_form import JobForm
@@ -84,10 +82,6 @@ class PipelineScreen(LaunchScreen):
                 yield FaultList(id="faults")
         yield self.keys()
 
-    def keys(self) -> KeyLine:
-        """The last line; in a field ? is a character."""
-        return KeyLine([a for a in actions(self.where) if not (a.changes and self.console.read_only)], "f1")
-
     def on_mount(self) -> None:
         """Start on the first step, once the form has begun on its first field."""
         if self.display:
@@ -105,11 +99,11 @@ class PipelineScreen(LaunchScreen):
 
     # What is shown
 
-    def _work_out(self, state: State, room: int) -> tuple[Outlook, Content]:
+    def _work_out(self, state: State) -> Outlook:
         """In a thread, as the form's own: component files are read."""
-        outlook, text = super()._work_out(state, room)
+        outlook = super()._work_out(state)
         self._graph_file, self._graph = outlook.job_file, graph_of(outlook.job_file)
-        return outlook, text
+        return outlook
 
     def _show(self, text: Content) -> None:
         with self.app.batch_update():

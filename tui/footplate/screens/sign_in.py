@@ -16,7 +16,8 @@ from textual.widgets import Static
 from footplate import words
 from footplate.faults import unforeseen
 from footplate.logs.sanitise import clean
-from footplate.workspace import DeviceCode, Workspace, WorkspaceError
+from footplate.workspace import DeviceCode, WorkspaceError
+from footplate.workspace.account import SignsIn
 
 
 class SignInDialog(ModalScreen[bool]):
@@ -26,7 +27,7 @@ class SignInDialog(ModalScreen[bool]):
     SignInDialog { align: center middle; background: $background 60%; }
     SignInDialog > Vertical { width: 76; max-width: 96%; height: auto; max-height: 95%; background: $surface; padding: 1 2; }
     SignInDialog Static { height: auto; }
-    SignInDialog .title { text-style: bold; }
+    SignInDialog .title { text-style: bold; margin: 0 0 1 0; }
     SignInDialog #why, SignInDialog #state, SignInDialog .foot { color: $text-muted; }
     SignInDialog #code { margin: 1 0; padding: 1 2; background: $panel; display: none; }
     SignInDialog #code.shown { display: block; }
@@ -39,7 +40,7 @@ class SignInDialog(ModalScreen[bool]):
         Binding("r", "again", "Another code"),
     ]
 
-    def __init__(self, workspace: Workspace, why: str) -> None:
+    def __init__(self, workspace: SignsIn, why: str) -> None:
         super().__init__()
         self._workspace = workspace
         self._why = why
@@ -49,7 +50,7 @@ class SignInDialog(ModalScreen[bool]):
     def compose(self) -> ComposeResult:
         """Why, where and what, how far, the keys."""
         with Vertical():
-            yield Static(Content(f"Sign in to workspace {clean(self._workspace.name)}"), classes="title")
+            yield Static(Content(f"Sign in to {clean(self._workspace.name)}"), classes="title")
             yield Static(Content(clean(self._why)), id="why")
             yield Static("", id="code", markup=False)
             yield Static("", id="state", markup=False)

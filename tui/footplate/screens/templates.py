@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from pathlib import Path
 
 from textual import on, work
 from textual.app import ComposeResult
+from textual.content import Content
+from textual.widgets import Static
 
 from footplate import words
 from footplate.faults import record
 from footplate.jobfile import JobFile, kinds
+from footplate.logs.sanitise import clean
 from footplate.operations import launch
 from footplate.screens.base import ConsoleScreen, bindings
 from footplate.widgets.virtual_table import Cell, Column, Row, VirtualTable
@@ -23,12 +27,20 @@ class TemplatesScreen(ConsoleScreen):
     where = "templates"
     BINDINGS = bindings("templates")
 
+    DEFAULT_CSS = """
+    TemplatesScreen #explain { height: 3; padding: 0 2; border-top: solid $panel-lighten-2; color: $text-muted; }
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._about: dict[str, Cell | str] = {}
+
     def crumbs(self) -> tuple[str, ...]:
         """`launch`."""
         return ("launch",)
 
     def compose(self) -> ComposeResult:
-        """The list."""
+        """The list, and the whole of what the row under the cursor has no room for."""
         yield self.top()
         columns = (
             Column("file", "TEMPLATE", 28, priority=100),
@@ -39,6 +51,7 @@ class TemplatesScreen(ConsoleScreen):
         table = VirtualTable(columns, id="table")
         table.empty = "No job files. Put Azure ML job files (YAML) into ./jobs where you start footplate."
         yield table
+        yield Static("", id="explain", markup=False)
         yield self.keys()
 
     def on_mount(self) -> None:
@@ -53,8 +66,26 @@ class TemplatesScreen(ConsoleScreen):
     @work(exclusive=True, group="templates", thread=True)
     def load(self) -> None:
         """Read every template's first facts; one that cannot be read is listed with the reason."""
-        rows = [_row(path) for path in launch.templates()]
-        self.app.call_from_thread(self.query_one(VirtualTable).set_rows, rows)
+        self.app.call_from_thread(self._show, [_row(path) for path in launch.templates()])
+
+    def _show(self, rows: Sequence[Row]) -> None:
+        self._about = {row.key: row.cells[2] for row in rows}
+        table = self.query_one(VirtualTable)
+        table.set_rows(rows)
+        self._explain(table.cursor_key)
+
+    @on(VirtualTable.Highlighted)
+    def _highlighted(self, event: VirtualTable.Highlighted) -> None:
+        self._explain(event.key)
+
+    def _explain(self, key: str | None) -> None:
+        """Where the file lies, since two folders may hold one of the same name, and what it does."""
+        about = self._about.get(key or "", "")
+        text, style = (about, "") if isinstance(about, str) else (about.text, "$text-error" * (about.style == "error"))
+        where = words.path(Path(key)) if key else ""
+        self.query_one("#explain", Static).update(
+            Content.assemble((clean(where), "$foreground"), "\n", (clean(" ".join(text.split())), style))
+        )
 
     @on(VirtualTable.Selected)
     def _selected(self) -> None:

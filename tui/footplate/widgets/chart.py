@@ -286,7 +286,9 @@ def _padded(low: float, high: float) -> Point:
     size = max(abs(low), abs(high))
     if high - low > max(size * 1e-9, 1e-150):
         return low, high
-    pad = size * 0.1 if size > 1e-150 else 1.0
+    if size < 1e-150:
+        return 0.0, 1.0  # what is counted is never below none
+    pad = size * 0.1
     return low - pad, high + pad
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from textual.content import Content
@@ -17,10 +17,12 @@ from footplate.jobfile.plan import visible_lines
 from footplate.logs.sanitise import clean
 from footplate.operations.outlook import Outlook
 from footplate.widgets.columns import fit
+from footplate.workspace import Contrast
 
 _HEAD = "bold $text-accent"
 _MUTED = "$text-muted"
 _LABEL = 15
+_TOPIC = 20  # the longest: early termination
 _MOST_RANKS = 8
 _MOST_CHARACTERS = 4000
 """Of one line: a command of a megabyte is no help to look at."""
@@ -70,10 +72,13 @@ class RunPreview(ScrollView, can_focus=False):
         return Visual.to_strips(self, line, width, 1, self.visual_style)[0]
 
 
-def preview(outlook: Outlook, stand_in: bool, width: int, most_lines: int = 400) -> Content:
+def preview(
+    outlook: Outlook, stand_in: bool, width: int, most_lines: int = 400, contrasts: Sequence[Contrast] = ()
+) -> Content:
     """All that is known of what will run, for lines of `width` cells.
 
     With `stand_in`, this machine's Python stands for the environment. Of the file at most `most_lines` are shown.
+    `contrasts` are what would be otherwise on Azure.
     """
     parts = (
         _command(outlook),
@@ -81,6 +86,7 @@ def preview(outlook: Outlook, stand_in: bool, width: int, most_lines: int = 400)
         _ranks(outlook),
         _inputs(outlook),
         _taken(outlook, stand_in),
+        _contrasted(contrasts),
         _yaml(outlook, most_lines),
     )
     blocks = [Content("\n").join(_hung(rows, max(30, width))) for part in parts if (rows := list(part))]
@@ -185,6 +191,15 @@ def _inputs(outlook: Outlook) -> Iterator[_Row]:
             yield _labelled(given["name"], f"{given['value']}  {given['type']}, {given['how']}")
 
 
+def _contrasted(contrasts: Sequence[Contrast]) -> Iterator[_Row]:
+    """What the job does otherwise than on Azure: there, and here."""
+    if contrasts:
+        yield _head("On Azure this would differ", "")
+    for one in contrasts:
+        yield _labelled(one.topic, one.azure, width=_TOPIC)
+        yield _Row(Content(" " * (_TOPIC + 2)), _styled(f"here: {one.here}", _MUTED))
+
+
 def _taken(outlook: Outlook, stand_in: bool) -> Iterator[_Row]:
     upload, job_file = outlook.upload, outlook.job_file
     if job_file.kind not in ("command", "sweep"):
@@ -258,8 +273,8 @@ def _head(title: str, said: str) -> _Row:
     )
 
 
-def _labelled(label: str, text: str, style: str = "$foreground") -> _Row:
-    return _Row(Content.styled(fit(f"  {clean(label)}", _LABEL - 1) + " ", _MUTED), _styled(_cut(text), style))
+def _labelled(label: str, text: str, style: str = "$foreground", width: int = _LABEL) -> _Row:
+    return _Row(Content.styled(fit(f"  {clean(label)}", width - 1) + " ", _MUTED), _styled(_cut(text), style))
 
 
 def _styled(text: str, style: str) -> Content:

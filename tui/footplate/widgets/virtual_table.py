@@ -150,6 +150,11 @@ class VirtualTable(ScrollView, can_focus=True):
         return self._rows
 
     @property
+    def columns(self) -> tuple[Column, ...]:
+        """The columns, in order, whether or not there is room for each."""
+        return self._columns
+
+    @property
     def cursor_index(self) -> int:
         """Where the cursor is, counted from 0; -1 where there are no rows."""
         return self._cursor if self._rows else -1

@@ -46,6 +46,14 @@ class Invalid(WorkspaceError):
     exit_code = 2
 
 
+class Unnamed(Invalid):
+    """Nothing says which Azure ML workspace `workspace` of the settings is: it can be chosen from a list."""
+
+    def __init__(self, sentence: str, next_step: str = "", raw: str = "", *, workspace: str) -> None:
+        super().__init__(sentence, next_step, raw)
+        self.workspace = workspace
+
+
 class Conflict(WorkspaceError):
     """The object is not in a state that allows this, or somebody else changed it."""
 

@@ -3,14 +3,26 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 ACTIVE_STATUSES = frozenset(
-    {"NotStarted", "Queued", "Preparing", "Provisioning", "Starting", "Running", "Finalizing", "CancelRequested"}
+    {
+        "NotStarted",
+        "Scheduled",
+        "Queued",
+        "Preparing",
+        "Provisioning",
+        "Starting",
+        "Running",
+        "NotResponding",
+        "Paused",
+        "Finalizing",
+        "CancelRequested",
+    }
 )
 """Statuses from which a job still goes on; any other is an end (or unknown, and shown as it is)."""
 
@@ -34,6 +46,15 @@ class DeviceCode:
     address: str
     code: str
     expires: datetime
+
+
+@dataclass(frozen=True)
+class Uploading:
+    """An upload under way: the folder or file, bytes sent and bytes in all; `total` is 0 before it is known."""
+
+    what: str
+    done: int
+    total: int
 
 
 @dataclass(frozen=True)
@@ -74,6 +95,99 @@ class Cluster:
 
 
 @dataclass(frozen=True)
+class ClusterSpec:
+    """A cluster that is to be made: `size` as `sizes` names it, nodes, seconds until an idle node goes, the tier.
+
+    What is not said is as Azure's client has it.
+    """
+
+    name: str
+    size: str
+    min_nodes: int = 0
+    max_nodes: int = 4
+    idle_seconds: int = 120
+    tier: str = "Dedicated"
+
+
+@dataclass(frozen=True)
+class Node:
+    """One node of a cluster that is there now. `state`: idle, running, preparing, leaving, unusable, preempted."""
+
+    name: str
+    state: str
+    job: str | None = None
+    address: str = ""
+    error: str = ""
+
+    def document(self) -> dict[str, Any]:
+        """What `--json` prints."""
+        return {
+            "name": self.name,
+            "state": self.state,
+            "job": self.job,
+            "address": self.address or None,
+            "error": self.error or None,
+        }
+
+
+@dataclass(frozen=True)
+class Size:
+    """A size of machine that clusters can have; `memory_gb` and `family` where they are told."""
+
+    name: str
+    cores: int
+    gpus: int = 0
+    memory_gb: float | None = None
+    family: str = ""
+    low_priority: bool = True
+
+    def document(self) -> dict[str, Any]:
+        """What `--json` prints."""
+        return {
+            "name": self.name,
+            "cores": self.cores,
+            "gpus": self.gpus,
+            "memory_gb": self.memory_gb,
+            "family": self.family or None,
+            "low_priority": self.low_priority,
+        }
+
+
+@dataclass(frozen=True)
+class Quota:
+    """Cores of one family: how many are used, how many there may be (None: no limit is told); low priority has its own."""
+
+    family: str
+    used: int
+    limit: int | None
+    low_priority: bool = False
+
+    def document(self) -> dict[str, Any]:
+        """What `--json` prints."""
+        return {"family": self.family, "used": self.used, "limit": self.limit, "low_priority": self.low_priority}
+
+
+@dataclass(frozen=True)
+class Stage:
+    """One stage of a job's life, as in Queued, Preparing, Running: when it began, and ended where it has."""
+
+    name: str
+    started: datetime
+    ended: datetime | None = None
+
+
+@dataclass(frozen=True)
+class Service:
+    """Something that a job serves while it runs, as SSH, Jupyter, TensorBoard: where it answers, once it does."""
+
+    name: str
+    type: str
+    status: str
+    url: str = ""
+    error: str = ""
+
+
+@dataclass(frozen=True)
 class Job:
     """A command, sweep or pipeline job. `note` is the one line that explains it now: why it waits or failed."""
 
@@ -97,6 +211,17 @@ class Job:
     headline: tuple[str, float] | None = None
     """The metric that a list shows, with its latest value."""
     archived: bool = False
+    stages: tuple[Stage, ...] = ()
+    """In the order they came; empty in lists, and where the workspace does not tell."""
+    studio_url: str = ""
+    best_child: str | None = None
+    """A sweep's best trial so far, by the workspace's own rule; None before one logged the metric."""
+    primary_metric: str | None = None
+    goal: str | None = None
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    """A trial's values of the search space."""
+    metric: float | None = None
+    """A trial's best value of the sweep's primary metric so far."""
 
     @property
     def active(self) -> bool:
@@ -116,8 +241,8 @@ class Job:
         return max(0.0, (end - self.started).total_seconds())
 
     def document(self) -> dict[str, Any]:
-        """What `--json` prints: the fields of section 9 of the design, and the job's size."""
-        return {
+        """What `--json` prints: the fields of section 9 of the design, the job's size, and what only sweeps and trials have."""
+        document = {
             "name": self.name,
             "display_name": self.display_name,
             "type": self.type,
@@ -135,11 +260,16 @@ class Job:
             "instance_count": self.nodes,
             "process_count_per_instance": self.ranks_per_node,
         }
+        if self.type == "sweep":
+            document |= {"best_child": self.best_child, "primary_metric": self.primary_metric}
+        if self.parameters:
+            document |= {"parameters": dict(self.parameters), "metric": self.metric}
+        return document
 
 
 @dataclass(frozen=True)
 class JobFilter:
-    """Which jobs: words that must all occur in name, display name, experiment or status."""
+    """Which jobs: words that must all occur in name, display name, experiment, status or cluster."""
 
     words: tuple[str, ...] = ()
     status: tuple[str, ...] = ()
@@ -208,6 +338,35 @@ class DataAsset:
 
 
 @dataclass(frozen=True)
+class Environment:
+    """The newest version of an environment that jobs can name."""
+
+    name: str
+    version: str
+    image: str = ""
+    description: str = ""
+
+    def document(self) -> dict[str, Any]:
+        """What `--json` prints."""
+        return {
+            "name": self.name,
+            "version": self.version,
+            "image": self.image or None,
+            "description": self.description,
+        }
+
+
+@dataclass(frozen=True)
+class Datastore:
+    """A place where a workspace keeps data; `location` is the service's own address of it, or a folder."""
+
+    name: str
+    type: str
+    location: str = ""
+    is_default: bool = False
+
+
+@dataclass(frozen=True)
 class Model:
     """A registered model; `size` is in bytes, None where it is not told.
 
@@ -224,6 +383,8 @@ class Model:
     tags: Mapping[str, str] = field(default_factory=dict)
     metadata: Mapping[str, Any] = field(default_factory=dict)
     size: int | None = None
+    lineage: Mapping[str, Any] = field(default_factory=dict)
+    """What the model comes from, where it is known: `job`, `trial`, `parameters`, `metric`, `commit`."""
 
     @property
     def reference(self) -> str:
@@ -281,6 +442,7 @@ class Model:
             "size": self.size,
             "classes": list(self.class_names) or None,
             "metrics": self._metrics() or None,
+            "lineage": dict(self.lineage) or None,
         }
 
 
@@ -295,6 +457,9 @@ class Deployment:
     created: datetime
     instances: int = 1
     error: str = ""
+    size: str = ""
+    note: str = ""
+    """The one line that explains it now, as that its server was started again."""
 
     def document(self) -> dict[str, Any]:
         """What `--json` prints."""
@@ -319,8 +484,11 @@ class Endpoint:
     scoring_uri: str = ""
     auth_mode: str = "key"
     traffic: Mapping[str, int] = field(default_factory=dict)
+    mirror: Mapping[str, int] = field(default_factory=dict)
+    """Per cent of the requests that are also sent to a deployment, whose answer nobody gets."""
     deployments: tuple[Deployment, ...] = ()
     description: str = ""
+    tags: Mapping[str, str] = field(default_factory=dict)
     error: str = ""
 
     def document(self) -> dict[str, Any]:
@@ -332,18 +500,33 @@ class Endpoint:
             "scoring_uri": self.scoring_uri or None,
             "auth_mode": self.auth_mode,
             "traffic": dict(self.traffic),
+            "mirror_traffic": dict(self.mirror),
             "deployments": [d.document() for d in self.deployments],
             "description": self.description,
+            "tags": dict(self.tags),
             "error": self.error or None,
         }
 
 
 @dataclass(frozen=True)
+class Contrast:
+    """What a job or a deployment on this machine does otherwise than on Azure: the topic, what is so here, and what there."""
+
+    topic: str
+    here: str
+    azure: str
+
+
+@dataclass(frozen=True)
 class Keys:
-    """An endpoint's keys; never shown unasked, so they stay out of the representation."""
+    """An endpoint's keys; never shown unasked, so they stay out of the representation.
+
+    Of an endpoint that takes tokens of its own, `primary` is one that is good until `expires`, and `secondary` is empty.
+    """
 
     primary: str = field(repr=False)
     secondary: str = field(repr=False)
+    expires: datetime | None = None
 
 
 @dataclass(frozen=True)
@@ -355,3 +538,13 @@ class Answer:
     body: bytes
     seconds: float
     deployment: str
+
+
+@dataclass(frozen=True)
+class Figures:
+    """One deployment's figures over time, by name (`requests_per_minute`, `latency_ms_p95`, `cpu_percent` …), oldest first."""
+
+    deployment: str
+    series: Mapping[str, Sequence[tuple[datetime, float]]]
+    until: datetime | None = None
+    """Up to when the service has counted; Azure's are minutes late."""

@@ -1,4 +1,4 @@
-"""Names: which Azure ML takes for endpoints and deployments, and what comes after a job's name that is taken."""
+"""Names: which Azure ML takes for clusters, endpoints, deployments and models, and what comes after a job's name that is taken."""
 
 from __future__ import annotations
 
@@ -15,6 +15,30 @@ def check_name(what: str, name: str) -> None:
         raise Invalid(
             f"{name!r} cannot be the name of {'an' if what == 'endpoint' else 'a'} {what}.",
             "Use 3 to 32 characters: a letter first, then letters, digits and single dashes, with no dash at the end.",
+        )
+
+
+_CLUSTER_NAME = re.compile(r"[A-Za-z](?:[A-Za-z0-9-]{0,22}[A-Za-z0-9])?")
+
+
+def check_cluster_name(name: str) -> None:
+    """Check the name of a cluster by Azure's rule (how-to-create-attach-compute-cluster). Raises Invalid."""
+    if len(name) < 2 or not _CLUSTER_NAME.fullmatch(name):
+        raise Invalid(
+            f"{name!r} cannot be the name of a cluster.",
+            "Use 2 to 24 letters, digits and dashes: a letter first, and no dash at the end.",
+        )
+
+
+_MODEL_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,254}")
+
+
+def check_model_name(name: str) -> None:
+    """Check the name of a model, alike on Azure and on this machine. Raises Invalid."""
+    if not _MODEL_NAME.fullmatch(name):
+        raise Invalid(
+            f"{name!r} cannot be a model's name.",
+            "Use letters, digits, and . - _ between them, a letter or digit first, 255 at most.",
         )
 
 

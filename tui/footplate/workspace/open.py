@@ -24,14 +24,19 @@ def open_workspace(name: str | None = None, settings: settings_module.Settings |
     """
     settings = settings or settings_module.load()
     wanted = settings.find(name or settings.workspace)
-    if wanted.kind not in _KINDS:
-        raise Invalid(
-            f"Workspace {wanted.name!r} is of kind {wanted.kind!r}, which this version cannot open.",
-            f"Known kinds: {', '.join(_KINDS)}.",
-        )
+    check_kind(wanted)
     module, _, attribute = _KINDS[wanted.kind].partition(":")
     opener = getattr(import_module(module), attribute)
     workspace = cast(Workspace, opener(wanted.name, settings))
     if wanted.read_only:
         return read_only(workspace, f"Take read_only out of [workspaces.{wanted.name}] in the settings to change it.")
     return workspace
+
+
+def check_kind(wanted: settings_module.WorkspaceSettings) -> None:
+    """Raise Invalid for a workspace of a kind that is not known."""
+    if wanted.kind not in _KINDS:
+        raise Invalid(
+            f"Workspace {wanted.name!r} is of kind {wanted.kind!r}, which this version cannot open.",
+            f"Known kinds: {', '.join(_KINDS)}.",
+        )

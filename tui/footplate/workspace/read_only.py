@@ -8,7 +8,18 @@ from footplate.workspace.contract import Workspace
 from footplate.workspace.errors import NotAllowed
 
 FACTS = frozenset(
-    {"name", "kind", "capabilities", "poll_seconds", "newest_jobs", "place", "signed_in_by", "reads_left"}
+    {
+        "name",
+        "kind",
+        "capabilities",
+        "poll_seconds",
+        "newest_jobs",
+        "place",
+        "signed_in_by",
+        "reads_left",
+        "upload",
+        "deployment_size",
+    }
 )
 """What a workspace says of itself."""
 
@@ -16,23 +27,37 @@ READS = frozenset(
     {
         "close",
         "sign_in",
+        "learn_capabilities",
         "clusters",
+        "cluster",
+        "nodes",
+        "sizes",
+        "quota",
         "jobs",
+        "cached_jobs",
         "job",
         "job_file",
         "children",
+        "contrasts",
+        "refusal",
+        "services",
         "log_files",
         "read_log",
         "metrics",
         "outputs",
+        "download",
+        "environments",
+        "datastores",
         "data_assets",
         "data_folder",
         "models",
         "model",
+        "download_model",
         "endpoints",
         "endpoint",
         "keys",
         "deployment_log",
+        "monitor",
         "invoke",
     }
 )

@@ -113,8 +113,8 @@ class WorkspaceFacts:
     """What a workspace has, as far as it was asked and can tell: None stands for what cannot be told, and is not judged."""
 
     workspace: str
-    clusters: Mapping[str, int] | None = None
-    """The most nodes of each cluster."""
+    clusters: Mapping[str, int | None] | None = None
+    """The most nodes of each cluster; None where it tells of none, as an attached Kubernetes."""
     default_cluster: str = ""
     """The cluster of a job that names none; empty where such a job is serverless."""
     data_assets: Versions | None = None
@@ -150,6 +150,31 @@ def data_references(job_file: JobFile) -> Iterator[tuple[nodes.Path, str, bool]]
         yield ("model",), model.strip(), True
 
 
+def environment_references(job_file: JobFile) -> Iterator[tuple[nodes.Path, tuple[str, str]]]:
+    """Where a file names a registered environment, and its name and version."""
+    for place, text in values_of(job_file.values, "environment"):
+        if asset := parse_asset(text):
+            yield place, asset
+
+
+def datastore_references(job_file: JobFile) -> Iterator[tuple[nodes.Path, str]]:
+    """Where a path leads into a datastore, and its name."""
+    for place, text in values_of(job_file.values, "path"):
+        match = _DATASTORE.match(text.strip())
+        if match and "${{" not in match[1]:
+            yield place, match[1]
+
+
+def sizes(job_file: JobFile) -> Iterator[tuple[nodes.Path, str]]:
+    """Where a file says how many nodes of a VM size it wants, and the size."""
+    for place, body in bodies(job_file):
+        deployment = job_file.kind == "deployment"
+        holder = body if deployment else nodes.mapping(body.get("resources"))
+        size = holder.get("instance_type")
+        if isinstance(size, str):
+            yield (*place, *(() if deployment else ("resources",)), "instance_count"), size.strip()
+
+
 def computes(job_file: JobFile) -> Iterator[tuple[nodes.Path, str]]:
     """Where a job names a cluster, and its bare name."""
     for place, body in bodies(job_file):
@@ -177,12 +202,10 @@ def _clusters(facts: WorkspaceFacts, job_file: JobFile, report: Report) -> None:
         return
     for place, name in computes(job_file):
         if name not in facts.clusters:
-            report.add(
-                "unknown-cluster",
-                place,
-                f"Workspace {facts.workspace} has no cluster {name}.",
-                _near(name, facts.clusters),
-            )
+            hint = _near(name, facts.clusters)
+            if facts.default_cluster:  # this machine, where a cluster costs nothing and is there at once
+                hint += f" Or make it: footplate cluster create {name} --size SIZE."
+            report.add("unknown-cluster", place, f"Workspace {facts.workspace} has no cluster {name}.", hint)
 
 
 def _near(name: str, known: Iterable[str]) -> str:
@@ -214,27 +237,16 @@ def _nodes(facts: WorkspaceFacts, job_file: JobFile, report: Report) -> None:
 
 
 def _quota(facts: WorkspaceFacts, job_file: JobFile, report: Report) -> None:
-    for place, body in bodies(job_file):
-        if job_file.kind == "deployment":
-            holder, where = body, place
-        else:
-            holder, where = nodes.mapping(body.get("resources")), (*place, "resources")
-        size = holder.get("instance_type")
-        left = facts.nodes_left.get(size.strip().lower()) if isinstance(size, str) else None
-        wanted = job_file.whole(*where, "instance_count")
+    for place, size in sizes(job_file):
+        left, wanted = facts.nodes_left.get(size.lower()), job_file.whole(*place)
         if left is not None and wanted > left:
             fault = f"{wanted} of {size} are wanted; the quota has room for {max(0, left)}."
-            report.add(
-                "over-quota", (*where, "instance_count"), fault, "Ask for more quota, or take fewer or smaller nodes."
-            )
+            report.add("over-quota", place, fault, "Ask for more quota, or take fewer or smaller nodes.")
 
 
 def _environments(facts: WorkspaceFacts, job_file: JobFile, report: Report) -> None:
-    if facts.environments is None:
-        return
-    for place, text in values_of(job_file.values, "environment"):
-        asset = parse_asset(text)
-        if asset:
+    if facts.environments is not None:
+        for place, asset in environment_references(job_file):
             _look_up("unknown-environment", "environment", place, asset, facts.environments, facts, report)
 
 
@@ -268,13 +280,11 @@ def _data(facts: WorkspaceFacts, job_file: JobFile, report: Report) -> None:
 
 
 def _datastores(facts: WorkspaceFacts, job_file: JobFile, report: Report) -> None:
-    if facts.datastores is None:
-        return
-    for place, text in values_of(job_file.values, "path"):
-        match = _DATASTORE.match(text.strip())
-        if match and "${{" not in match[1] and match[1] not in facts.datastores:
-            fault = f"Workspace {facts.workspace} has no datastore {match[1]}."
-            report.add("unknown-datastore", place, fault, _near(match[1], facts.datastores))
+    if facts.datastores is not None:
+        for place, name in datastore_references(job_file):
+            if name not in facts.datastores:
+                fault = f"Workspace {facts.workspace} has no datastore {name}."
+                report.add("unknown-datastore", place, fault, _near(name, facts.datastores))
 
 
 def _job_name(facts: WorkspaceFacts, job_file: JobFile, report: Report) -> None:

@@ -116,6 +116,11 @@ class EndpointShape(Shape):
 
     wanted: str = "the keys of an online endpoint"
 
+    @property
+    def forms(self) -> tuple[Keys, ...]:
+        """The keys of each form it can have."""
+        return (_MANAGED_ENDPOINT, _KUBERNETES_ENDPOINT)
+
     def check(self, value: Any, place: nodes.Path, report: Report) -> None:
         """As `Shape.check`."""
         compute = value.get("compute") if isinstance(value, Mapping) else None
@@ -305,6 +310,11 @@ class DeploymentShape(Shape):
     """A deployment, managed or on Kubernetes. The endpoint may also be named where it is deployed."""
 
     wanted: str = "the keys of an online deployment"
+
+    @property
+    def forms(self) -> tuple[Keys, ...]:
+        """The keys of each form it can have."""
+        return (_MANAGED_DEPLOYMENT, _KUBERNETES_DEPLOYMENT)
 
     def check(self, value: Any, place: nodes.Path, report: Report) -> None:
         """As `Shape.check`."""

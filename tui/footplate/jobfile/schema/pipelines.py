@@ -262,6 +262,11 @@ class PipelineShape(Shape):
 
     wanted: str = "the keys of a pipeline job"
 
+    @property
+    def forms(self) -> tuple[Keys, ...]:
+        """The keys of each form it can have."""
+        return (_PIPELINE,)
+
     def check(self, value: Any, place: nodes.Path, report: Report) -> None:
         """As `Shape.check`."""
         _PIPELINE.check(value, place, report)

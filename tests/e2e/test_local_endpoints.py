@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import socket
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,9 +14,8 @@ from tests import served
 
 from footplate.local import layout
 from footplate.local.endpoints import Endpoints
-from footplate.local.gateway_http import Router
 from footplate.local.store import Store
-from footplate.workspace import Answer, Conflict, Invalid, Keys, NotFound, Unexpected, Unreachable
+from footplate.workspace import Answer, Conflict, Invalid, NotFound, Unexpected, Unreachable
 
 PNG = {"Content-Type": "image/png"}
 
@@ -155,38 +153,6 @@ async def test_an_endpoint_without_traffic_is_a_404(endpoints):
     assert endpoints.endpoint("quiet").traffic == {}
     assert endpoints.endpoint("quiet").state == "Updating"
     endpoints.delete("quiet")
-
-
-async def test_a_model_that_hangs_is_a_408(tmp_path_factory):
-    class Backend:
-        name, state, error = "blue", "Succeeded", ""
-
-        def __init__(self, client: aiohttp.ClientSession) -> None:
-            self.client = client
-
-    address = tmp_path_factory.mktemp("s") / "s"
-    async with (
-        aiohttp.ClientSession(connector=aiohttp.UnixConnector(str(address))) as to_server,
-        aiohttp.ClientSession() as client,
-    ):
-        with socket.socket(socket.AF_UNIX) as silent:  # accepts, and never answers
-            silent.bind(str(address))
-            silent.listen()
-            router = Router("birds", Keys("one", "two"), request_seconds=0.1)
-            router.backends, router.traffic = {"blue": Backend(to_server)}, {"blue": 100}
-            runner = aiohttp.web.AppRunner(router.application())
-            await runner.setup()
-            try:
-                site = aiohttp.web.TCPSite(runner, "127.0.0.1", 0)
-                await site.start()
-                port = runner.addresses[0][1]
-                key = {"Authorization": "Bearer two"}
-                async with client.post(f"http://127.0.0.1:{port}/score", data=b"x", headers=key) as answer:
-                    document = await answer.json()
-                    assert (answer.status, answer.headers["azureml-model-deployment"]) == (408, "blue")
-                    assert document["error"]["message"] == "Deployment 'blue' did not answer within 0.1 seconds."
-            finally:
-                await runner.cleanup()
 
 
 def test_lists_show_state_traffic_and_deployments(endpoints):

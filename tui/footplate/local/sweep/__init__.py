@@ -1,0 +1,1 @@
+"""Sweeps on this machine: draws, early termination, the best trial, and the process that oversees the trials."""
