@@ -46,8 +46,9 @@ class Footplate:
         )
 
     def _prepare(self, arguments: tuple[str, ...], extra: Mapping[str, str]) -> None:
-        """A home in which a job starts has a metrics store already."""
-        if "FOOTPLATE_HOME" not in extra and {"launch", "rerun"} & set(arguments) and "--dry-run" not in arguments:
+        """A new home in which a job starts has a metrics store already."""
+        starts = {"launch", "rerun"} & set(arguments) and "--dry-run" not in arguments
+        if starts and "FOOTPLATE_HOME" not in extra and not (self.home / "footplate.db").exists():
             metrics_template.give(self.home)
 
     def json(self, *arguments: str, code: int = 0, **extra: Any) -> Any:

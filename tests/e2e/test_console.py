@@ -50,6 +50,7 @@ def footplate(environment, *arguments):
     return json.loads(done.stdout)
 
 
+@pytest.mark.long
 @needs_tmux
 def test_from_the_launch_form_to_the_prediction(environment):
     with Tmux(CONSOLE, environment) as tmux:

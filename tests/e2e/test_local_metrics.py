@@ -139,7 +139,7 @@ def test_an_experiment_in_mlflows_bin_is_taken_out_for_a_new_job(metrics):
     assert "a" in metrics.read(second.run_id)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_store_of_an_unknown_schema_is_left_to_mlflows_client(metrics):
     strange = Metrics(metrics.file.parent, lambda: sys.executable, known=frozenset())
     run = strange.create_run("aviary", "wren", {"mlflow.source.name": "wren-1"})

@@ -11,6 +11,7 @@ import pytest
 from footplate.local.metrics import Metrics
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["h?x=1 %20", "h#a%zz"])
 def test_mlflow_and_footplate_find_the_same_store_and_artifacts(tmp_path, name):
     pytest.importorskip("mlflow", reason="mlflow is not installed")

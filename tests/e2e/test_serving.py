@@ -235,7 +235,7 @@ async def test_a_server_that_dies_is_started_again(world):
     assert await label(endpoints, "lime") == "green"
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_server_that_dies_again_and_again_has_failed(world):
     store, endpoints = world
     serve(endpoints)
@@ -282,6 +282,7 @@ def test_delete_works_after_gateway_and_guard_were_killed_together(world):
     assert endpoints.list() == []
 
 
+@pytest.mark.long
 def test_delete_works_on_a_gateway_that_does_not_listen(world):
     store, endpoints = world
     serve(endpoints)

@@ -194,6 +194,7 @@ def test_the_exported_model_takes_any_batch_and_size(trained: Trained) -> None:
         assert session.run(None, {"images": np.zeros(shape, dtype=np.float32)})[0].shape == (shape[0], 2)
 
 
+@pytest.mark.long
 def test_torchrun_starts_it_and_metrics_reach_the_given_mlflow_run(trained: Trained, tmp_path: Path) -> None:
     """The weights of a former run are the start of this one; the run's status is left to whoever made the run."""
     pytest.importorskip("mlflow", reason="the extra local is not installed")
@@ -265,6 +266,7 @@ def test_more_ranks_than_training_pictures_are_refused_on_every_rank(birds: Path
     assert all("2 ranks cannot share 2 training pictures" in rank.err for rank in ranks)
 
 
+@pytest.mark.long
 def test_a_broken_picture_among_thousands_is_told_when_a_loading_process_comes_to_it(
     birds: Path, tmp_path: Path
 ) -> None:
