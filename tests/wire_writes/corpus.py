@@ -19,6 +19,14 @@ NOT_THERE = (
 )
 
 
+def make_missing(wire: WireServer, why: str) -> bool:
+    """Make on the server what a refusal names as missing; whether there was such a thing."""
+    known = [(found[1], make) for pattern, make in MISSING if (found := re.search(pattern, why))]
+    for name, make in known[:1]:
+        make(wire, name)
+    return bool(known)
+
+
 def submit(ml: Any, wire: WireServer, job: Any) -> str:
     """Submit a job, with the compute and data that it names made where they are missing; why not, or nothing."""
     why = ""
@@ -29,9 +37,6 @@ def submit(ml: Any, wire: WireServer, job: Any) -> str:
             why = f"{type(error).__name__}: {' '.join(str(error).split())}"
         else:
             return ""
-        known = [(found[1], make) for pattern, make in MISSING if (found := re.search(pattern, why))]
-        if not known:
-            return why
-        name, make = known[0]
-        make(wire, name)
+        if not make_missing(wire, why):
+            break
     return why

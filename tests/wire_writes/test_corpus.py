@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from tests.azure_client import KINDS, MANIFEST, copy_corpus, needs_corpus
 from tests.wire import WireServer
-from tests.wire_writes.corpus import MISSING, NOT_THERE
+from tests.wire_writes.corpus import NOT_THERE, make_missing
 
 from footplate.azure.workspace import AzureWorkspace
 from footplate.jobfile import read
@@ -30,11 +30,8 @@ async def submit(azure: AzureWorkspace, wire: WireServer, path: Path, name: str)
             why = " ".join(f"{error} {error.raw}".split())
         else:
             return ""
-        known = [(found[1], make) for pattern, make in MISSING if (found := re.search(pattern, why))]
-        if not known:
-            return why
-        wanted, make = known[0]
-        make(wire, wanted)
+        if not make_missing(wire, why):
+            break
     return why
 
 

@@ -10,14 +10,14 @@ from urllib.parse import quote
 from footplate.azure.client import Client
 from footplate.azure.masking import mask
 from footplate.azure.reading import count, duration, items, last_name, mapping, seconds, text
+from footplate.workspace.compute import Cluster, ClusterSpec, Node, Quota, Size
 from footplate.workspace.errors import Conflict, Invalid, NotAllowed, NotFound, WorkspaceError
-from footplate.workspace.model import ACTIVE_STATUSES, Cluster, ClusterSpec, Node, Quota, Size
-from footplate.workspace.names import check_cluster_name
+from footplate.workspace.model import ACTIVE_STATUSES
+from footplate.workspace.names import TIERS, as_tier, check_cluster_name
 
 _VERSION = "2023-08-01-preview"
 _REGION_VERSION = "2023-04-01-preview"
 _JOBS_VERSION = "2024-01-01-preview"
-_TIERS = {"lowpriority": "LowPriority", "low_priority": "LowPriority", "dedicated": "Dedicated"}
 _CHANGING = ("Creating", "Updating", "Deleting")
 
 
@@ -100,9 +100,7 @@ class Clusters:
     async def check_spec(self, spec: ClusterSpec) -> str:
         """The tier of a cluster that may be asked for, as the SDK spells it. Raises Invalid, Conflict for a taken name."""
         check_cluster_name(spec.name)
-        tier = _TIERS.get(spec.tier.lower())
-        if tier is None:
-            raise Invalid(f"There is no tier {spec.tier!r}.", "Use Dedicated or LowPriority.")
+        tier = as_tier(spec.tier)
         _check_counts(spec.min_nodes, spec.max_nodes, spec.idle_seconds)
         _check_size(spec.size, tier, await self._known_sizes(await self._client.location()))
         try:
@@ -331,7 +329,7 @@ def read_cluster(item: Any, sizes: Sequence[Size]) -> Cluster:
         cores_per_node=known.cores,
         gpus_per_node=known.gpus,
         idle_seconds=seconds(scale.get("nodeIdleTimeBeforeScaleDown")),
-        tier=_TIERS.get(text(inner.get("vmPriority")).lower(), text(inner.get("vmPriority")) or "Dedicated"),
+        tier=TIERS.get(text(inner.get("vmPriority")).lower(), text(inner.get("vmPriority")) or "Dedicated"),
         error=mask("; ".join(_said((*items(compute.get("provisioningErrors")), *items(inner.get("errors")))))),
     )
 

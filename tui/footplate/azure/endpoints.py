@@ -23,7 +23,7 @@ from footplate.azure.operations import Operation
 from footplate.azure.reading import asset_reference, count, created, mapping, text
 from footplate.azure.scoring import Scoring
 from footplate.workspace.errors import Conflict, Invalid, NotFound, Unexpected
-from footplate.workspace.model import Answer, Deployment, Endpoint, Keys
+from footplate.workspace.serving import Answer, Deployment, Endpoint, Keys
 from footplate.workspace.traffic import check_mirror, check_traffic, check_unchanged, shares_text
 
 _MODES = {"key": "key", "amltoken": "aml_token", "aadtoken": "aad_token"}

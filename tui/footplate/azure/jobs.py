@@ -17,8 +17,9 @@ from footplate.azure.metrics import Metrics
 from footplate.azure.reading import LONG_AGO, SYSTEM_TAGS, count, created, last_name, mapping, tags, text
 from footplate.azure.runs import Run, Runs, trial_parameters, trial_tags
 from footplate.azure.storage import Storage
+from footplate.workspace.compute import Cluster
 from footplate.workspace.errors import Conflict, Invalid, NotFound, WorkspaceError
-from footplate.workspace.model import Cluster, Job, JobFilter, Output, Service, Stage
+from footplate.workspace.model import Job, JobFilter, Output, Service, Stage
 
 _VERSION = "2024-01-01-preview"
 _CANCEL_VERSION = "2023-04-01-preview"

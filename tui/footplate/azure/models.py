@@ -17,7 +17,7 @@ from footplate.azure.lineage import Lineage
 from footplate.azure.reading import created, mapping, parse_reference, tags, text
 from footplate.azure.storage import Storage
 from footplate.workspace.errors import NotFound, WorkspaceError
-from footplate.workspace.model import Model
+from footplate.workspace.serving import Model
 
 _VERSION = "2023-08-01-preview"
 _AT_ONCE = 8

@@ -12,7 +12,7 @@ from footplate.azure.client import Client
 from footplate.azure.endpoints import Endpoints
 from footplate.azure.following import deployment_path
 from footplate.azure.reading import items, mapping, moment, text
-from footplate.workspace.model import Figures
+from footplate.workspace.serving import Figures
 
 _VERSION = "2023-10-01"
 _NAMES = {

@@ -11,7 +11,7 @@ from footplate.azure.client import Bytes, Client
 from footplate.azure.following import ENDPOINT_VERSION, endpoint_path
 from footplate.azure.reading import count, mapping, text
 from footplate.workspace.errors import Conflict, Invalid
-from footplate.workspace.model import Answer, Endpoint, Keys
+from footplate.workspace.serving import Answer, Endpoint, Keys
 
 _SCORING_SECONDS = 195.0  # the longest request_timeout_ms that Azure takes, and some for the way (documented)
 _TOKEN_MARGIN_SECONDS = 60.0

@@ -22,9 +22,11 @@ from footplate.azure.reading import mapping, text
 from footplate.azure.sdk_process import Sdk
 from footplate.azure.storage import Storage
 from footplate.jobfile import JobFile, kinds
+from footplate.workspace.compute import Cluster, ClusterSpec
 from footplate.workspace.errors import Conflict, Invalid, NotFound, Unexpected, Unreachable, WorkspaceError
-from footplate.workspace.model import Cluster, ClusterSpec, Deployment, Endpoint, Job, Model
+from footplate.workspace.model import Job
 from footplate.workspace.names import check_model_name, check_name
+from footplate.workspace.serving import Deployment, Endpoint, Model
 
 _LAUNCHED = ("command", "sweep", "pipeline")
 _DUE = "it takes all traffic once it is up, if footplate still runs then"

@@ -12,9 +12,7 @@ from footplate.cli import names
 from footplate.cli.frame import Frame, columned, common, fielded
 from footplate.operations import clusters as operations
 from footplate.workspace import Cluster, ClusterSpec, Invalid, Node, Workspace
-
-_TIERS = {"dedicated": "Dedicated", "low_priority": "LowPriority", "lowpriority": "LowPriority"}
-"""As `az ml compute create --tier` takes them, in any letters."""
+from footplate.workspace.names import as_tier
 
 
 @click.command("clusters")
@@ -77,11 +75,9 @@ def create_command(
     """
     if not size:
         raise Invalid("A cluster has a size: none is given.", "Give --size SIZE; footplate cluster sizes lists them.")
-    if tier.lower() not in _TIERS:
-        raise Invalid(f"There is no tier {tier!r}.", "Use dedicated or low_priority.")
     given = {"min_nodes": least, "max_nodes": most, "idle_seconds": idle}
     counts: dict[str, Any] = {key: value for key, value in given.items() if value is not None}
-    spec = ClusterSpec(name, size, tier=_TIERS[tier.lower()], **counts)
+    spec = ClusterSpec(name, size, tier=as_tier(tier), **counts)
 
     async def work(workspace: Workspace) -> tuple[Cluster, bool]:
         cluster, made = await operations.ensure(workspace, spec)

@@ -11,12 +11,10 @@ from footplate.local import machine, nodes
 from footplate.local.store import Store, now
 from footplate.settings import Settings
 from footplate.workspace import Cluster, ClusterSpec, Conflict, Invalid, Node, Quota, QuotaExceeded, Size
-from footplate.workspace.names import check_cluster_name
+from footplate.workspace.names import as_tier, check_cluster_name
 
 MOST_NODES = 100
 """Azure's own default for a cluster."""
-
-_TIERS = {"dedicated": "Dedicated", "low_priority": "LowPriority", "lowpriority": "LowPriority"}
 
 
 class Clusters:
@@ -38,9 +36,7 @@ class Clusters:
         check_cluster_name(name)
         size = self._size(spec.size)
         _check_counts(spec.min_nodes, spec.max_nodes, spec.idle_seconds)
-        tier = _TIERS.get(spec.tier.lower())
-        if tier is None:
-            raise Invalid(f"There is no tier {spec.tier!r}.", "Use Dedicated or LowPriority.")
+        tier = as_tier(spec.tier)
         nodes.keep_local(self._store, self._settings)
         values = (name, size.cores, size.gpus, spec.min_nodes, spec.max_nodes, spec.idle_seconds, tier, now())
         with self._store.write() as db:

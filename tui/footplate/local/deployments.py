@@ -20,8 +20,8 @@ from footplate.local.gateway_start import endpoint_lock, tell_gateway
 from footplate.local.models import Models
 from footplate.local.store import Store, now
 from footplate.workspace.errors import Conflict, Invalid, NotFound, QuotaExceeded
-from footplate.workspace.model import Deployment, Model
 from footplate.workspace.names import check_name
+from footplate.workspace.serving import Deployment, Model
 
 if TYPE_CHECKING:
     from footplate.jobfile import JobFile

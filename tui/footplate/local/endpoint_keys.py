@@ -11,7 +11,7 @@ from pathlib import Path
 
 from footplate.local.files import flush
 from footplate.workspace.errors import Invalid, Unexpected
-from footplate.workspace.model import Keys
+from footplate.workspace.serving import Keys
 
 _FILE = "keys.json"
 _NAMES = {"primary": "primaryKey", "secondary": "secondaryKey"}

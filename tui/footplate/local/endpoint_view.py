@@ -11,7 +11,7 @@ from footplate.local.deployment_spec import read_spec
 from footplate.local.endpoint_rows import has_gateway
 from footplate.local.store import now
 from footplate.workspace.errors import NotFound
-from footplate.workspace.model import Deployment, Endpoint
+from footplate.workspace.serving import Deployment, Endpoint
 
 _CREATING_SECONDS = 10
 

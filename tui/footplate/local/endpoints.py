@@ -29,8 +29,8 @@ from footplate.local.scoring_server import end_leftovers
 from footplate.local.store import Store, now
 from footplate.settings import Settings
 from footplate.workspace.errors import Conflict, Invalid, Unexpected, Unreachable, WorkspaceError
-from footplate.workspace.model import Answer, Deployment, Endpoint, Figures, Keys
 from footplate.workspace.names import check_name
+from footplate.workspace.serving import Answer, Deployment, Endpoint, Figures, Keys
 from footplate.workspace.traffic import check_mirror, check_traffic, check_unchanged
 
 if TYPE_CHECKING:

@@ -1,5 +1,6 @@
 """The contract between the console and a workspace: data, errors, methods."""
 
+from footplate.workspace.compute import Cluster, ClusterSpec, Node, Quota, Size
 from footplate.workspace.contract import Workspace
 from footplate.workspace.errors import (
     Conflict,
@@ -14,32 +15,22 @@ from footplate.workspace.errors import (
     WorkspaceError,
 )
 from footplate.workspace.model import (
-    Answer,
-    Cluster,
-    ClusterSpec,
     Contrast,
     DataAsset,
     Datastore,
-    Deployment,
     DeviceCode,
-    Endpoint,
     Environment,
-    Figures,
     Job,
     JobFilter,
-    Keys,
     LogChunk,
     LogFile,
     MetricPoint,
-    Model,
-    Node,
     Output,
-    Quota,
     Service,
-    Size,
     Stage,
     Uploading,
 )
+from footplate.workspace.serving import Answer, Deployment, Endpoint, Figures, Keys, Model
 
 __all__ = [
     "Answer",

@@ -12,32 +12,23 @@ from footplate.workspace.errors import Invalid, NotFound, WorkspaceError
 
 if TYPE_CHECKING:
     from footplate.jobfile import JobFile
+    from footplate.workspace.compute import Cluster, ClusterSpec, Node, Quota, Size
     from footplate.workspace.model import (
-        Answer,
-        Cluster,
-        ClusterSpec,
         Contrast,
         DataAsset,
         Datastore,
-        Deployment,
         DeviceCode,
-        Endpoint,
         Environment,
-        Figures,
         Job,
         JobFilter,
-        Keys,
         LogChunk,
         LogFile,
         MetricPoint,
-        Model,
-        Node,
         Output,
-        Quota,
         Service,
-        Size,
         Uploading,
     )
+    from footplate.workspace.serving import Answer, Deployment, Endpoint, Figures, Keys, Model
 
 
 REHEARSALS: Mapping[str, str] = {

@@ -1,4 +1,4 @@
-"""Names: which Azure ML takes for clusters, endpoints, deployments and models, and what comes after a job's name that is taken."""
+"""Names: which Azure ML takes for clusters, their tiers, endpoints and models, and what comes after a job's name that is taken."""
 
 from __future__ import annotations
 
@@ -28,6 +28,17 @@ def check_cluster_name(name: str) -> None:
             f"{name!r} cannot be the name of a cluster.",
             "Use 2 to 24 letters, digits and dashes: a letter first, and no dash at the end.",
         )
+
+
+TIERS = {"dedicated": "Dedicated", "low_priority": "LowPriority", "lowpriority": "LowPriority"}
+"""A cluster's tiers as `az ml` and the service write them, in small letters, and as footplate does."""
+
+
+def as_tier(text: str) -> str:
+    """A tier as footplate writes it, from any letters. Raises Invalid."""
+    if text.lower() not in TIERS:
+        raise Invalid(f"There is no tier {text!r}.", "Use dedicated or low_priority.")
+    return TIERS[text.lower()]
 
 
 _MODEL_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,254}")

@@ -6,7 +6,7 @@ import difflib
 from collections.abc import Mapping
 
 from footplate.workspace.errors import Conflict, Invalid
-from footplate.workspace.model import Endpoint
+from footplate.workspace.serving import Endpoint
 
 MOST_MIRRORED = 50
 """Per cent of the requests that may be mirrored (documented: how-to-safely-rollout-online-endpoints)."""
