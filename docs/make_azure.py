@@ -46,7 +46,9 @@ else, as over SSH, in plain files under `~/.IdentityService` that only their own
 The jobs as they were last seen, in one file for each workspace under `cache/azure` of footplate's home (`footplate info`): the
 list is on screen before Azure has answered, with its age. Jobs that have ended are not asked for again, so a look at a
 thousand jobs is one request, and one more for each old job that goes on; what was archived or deleted elsewhere is gone within ten
-minutes. The file holds no secrets, only its owner may read it, and it can be removed at any time.
+minutes. When jobs ran, why they failed and, of the newest, their metric is asked of run history and MLflow, which are not counted:
+once of a job that has ended, every ten seconds of one that goes on. The file holds no secrets, only its owner may read it, and it
+can be removed at any time.
 
 ## Economy
 

@@ -65,7 +65,7 @@ async def tour(size: tuple[int, int]) -> None:
     from footplate.screens.job import JobScreen
     from footplate.screens.launch import LaunchScreen
     from footplate.screens.templates import TemplatesScreen
-    from footplate.widgets.chart import Chart
+    from footplate.widgets.chart_grid import ChartGrid
     from footplate.widgets.log_view import LogView
     from footplate.widgets.run_preview import RunPreview
     from footplate.widgets.virtual_table import VirtualTable
@@ -103,7 +103,7 @@ async def tour(size: tuple[int, int]) -> None:
         await pilot.press("f5")
         await until(pilot, lambda: isinstance(app.screen, JobScreen))
         await until(pilot, lambda: app.screen.query_one(LogView).total_lines > 9)
-        await until(pilot, lambda: app.screen.query(Chart))
+        await until(pilot, lambda: app.screen.query_one(ChartGrid).panels)
         await pilot.pause(0.5)
         save(pilot, "job-log")
         await pilot.press("m")

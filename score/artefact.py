@@ -6,7 +6,7 @@ import hashlib
 import json
 import os
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -27,10 +27,24 @@ class BadModel(Exception):
 
 
 @dataclass(frozen=True)
+class Limits:
+    """What one request may hold: bytes of its body, pixels of a picture, pictures."""
+
+    body_bytes: int = 32 * 1024 * 1024
+    pixels: int = 100_000_000
+    batch: int = 64
+
+
+MOST = Limits(body_bytes=256 * 1024 * 1024, pixels=400_000_000, batch=1024)
+"""How far a model.json may raise its limits."""
+
+
+@dataclass(frozen=True)
 class Artefact:
     """A read and checked model folder; a file that is not there is None.
 
-    `input_shape`: (3, height, width). `classes`: names in the order of the model's outputs.
+    `input_shape`: (3, height, width). `classes`: names in the order of the model's outputs. `told`: what model.json says
+    of the model's making, passed on and not understood.
     """
 
     folder: Path
@@ -40,6 +54,8 @@ class Artefact:
     input_shape: tuple[int, int, int]
     weights: Path | None
     onnx: Path | None
+    limits: Limits
+    told: Mapping[str, Any]
 
 
 def open_artefact(root: Path) -> Artefact:
@@ -122,6 +138,8 @@ def _read(path: Path) -> Artefact:
         input_shape=_input_shape(document, path),
         weights=weights,
         onnx=onnx,
+        limits=_limits(document, path),
+        told={key: document.get(key) for key in ("metrics", "versions", "git_commit", "created")},
     )
 
 
@@ -178,6 +196,18 @@ def _preprocessing(document: Mapping[str, Any], path: Path) -> Preprocessing:
         return read_spec(value)
     except BadPreprocessing as fault:
         raise BadModel(f"{path}: {fault}") from fault
+
+
+def _limits(document: Mapping[str, Any], path: Path) -> Limits:
+    """The `limits` block, whose keys may each be left out."""
+    block = document.get("limits", {})
+    most = asdict(MOST)
+    if not isinstance(block, dict) or not set(block) <= set(most):
+        raise BadModel(f"limits in {path} may have {', '.join(most)} and nothing else.")
+    for key, value in block.items():
+        if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= most[key]:
+            raise BadModel(f"limits.{key} in {path} must be a whole number from 1 to {most[key]}.")
+    return Limits(**block)
 
 
 def _input_shape(document: Mapping[str, Any], path: Path) -> tuple[int, int, int]:

@@ -3,23 +3,30 @@
 from __future__ import annotations
 
 import importlib.util
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 from artefact import Artefact, BadModel, tree
+from threads import threads
 
 Array = npt.NDArray[np.float32]
 Tensor = TypeVar("Tensor")
 
 
+PIXELS_A_RUN = 800_000
+"""A batch runs in parts of so many pixels, 16 pictures of 224 × 224: what lies between the layers would fill the memory."""
+
+
 class Engine(Protocol):
     """A loaded model.
 
-    `name` is the library that runs it. `shape` is what it takes, (batch, 3, height, width), None where any will do.
+    `name` is the library that runs it, `threads` how many it uses. `shape` is what it takes, (batch, 3, height, width),
+    None where any will do.
     """
 
     name: str
+    threads: int
     shape: tuple[int | None, ...]
 
     def logits(self, batch: Array) -> Array:
@@ -39,6 +46,13 @@ def open_engine(artefact: Artefact) -> Engine:
     return engine
 
 
+def run(engine: Engine, batch: Array) -> Array:
+    """The model's outputs for a batch of any length, computed in parts of bounded size."""
+    step = max(1, PIXELS_A_RUN // (batch.shape[2] * batch.shape[3])) if engine.shape[0] is None else engine.shape[0]
+    parts = [engine.logits(batch[start : start + step]) for start in range(0, len(batch), step)]
+    return parts[0] if len(parts) == 1 else np.concatenate(parts)
+
+
 def _load(artefact: Artefact) -> Engine:
     has_onnxruntime = importlib.util.find_spec("onnxruntime") is not None
     if artefact.onnx and has_onnxruntime:
@@ -56,7 +70,12 @@ def _load(artefact: Artefact) -> Engine:
 
 def _try_out(engine: Engine, artefact: Artefact) -> None:
     """One run on zeros of the model's own input shape."""
-    outputs = engine.logits(np.zeros((1, *artefact.input_shape), dtype=np.float32))
+    try:
+        outputs = engine.logits(np.zeros((1, *artefact.input_shape), dtype=np.float32))
+    except Exception as fault:  # neither library's errors have a common parent but Exception
+        raise BadModel(
+            f"The model cannot run on one picture of {artefact.input_shape}: {_first_line(fault)}"
+        ) from fault
     if outputs.shape != (1, len(artefact.classes)):
         raise BadModel(
             f"The model gives outputs of shape {outputs.shape}, and model.json has {len(artefact.classes)} classes."
@@ -64,7 +83,7 @@ def _try_out(engine: Engine, artefact: Artefact) -> None:
 
 
 class OnnxEngine:
-    """A model in onnxruntime on the CPU, one thread: an endpoint scales by workers, not by threads."""
+    """A model in onnxruntime on the CPU."""
 
     name = "onnxruntime"
 
@@ -72,8 +91,12 @@ class OnnxEngine:
         import onnxruntime as ort
 
         options = ort.SessionOptions()
-        options.intra_op_num_threads = 1
+        self.threads = threads()
+        options.intra_op_num_threads = self.threads
         options.inter_op_num_threads = 1
+        # Threads that spin while they wait take the other workers' cores.
+        options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+        options.enable_cpu_mem_arena = False  # it would keep what the largest request took, and is no faster here
         options.log_severity_level = 3
         try:
             self._session = ort.InferenceSession(str(artefact.onnx), options, providers=["CPUExecutionProvider"])
@@ -90,8 +113,15 @@ class OnnxEngine:
         return np.asarray(self._session.run(None, {self._input: batch})[0], dtype=np.float32)
 
 
+def _as_trained(artefact: Artefact) -> dict[str, Any]:
+    """How the trainer makes the networks that are not made like all others."""
+    if artefact.architecture in ("googlenet", "inception_v3"):
+        return {"aux_logits": False, "init_weights": False}
+    return {"image_size": artefact.input_shape[1]} if artefact.architecture.startswith("vit_") else {}
+
+
 class TorchEngine:
-    """A model in torch, on the GPU where there is one, else on the CPU with one thread."""
+    """A model in torch, on the GPU where there is one, else on the CPU."""
 
     name = "torch"
 
@@ -101,12 +131,15 @@ class TorchEngine:
         from safetensors import SafetensorError
         from safetensors.torch import load_file
 
-        torch.set_num_threads(1)
+        self.threads = threads()
+        torch.set_num_threads(self.threads)
         self._torch = torch
         self._device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
         classes = len(artefact.classes)
         try:
-            model = torchvision.models.get_model(artefact.architecture, weights=None, num_classes=classes)
+            model = torchvision.models.get_model(
+                artefact.architecture, weights=None, num_classes=classes, **_as_trained(artefact)
+            )
         except ValueError as fault:
             raise BadModel(
                 f"torchvision has no architecture {artefact.architecture!r}; export the model with model.onnx."

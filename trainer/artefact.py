@@ -10,19 +10,26 @@ import json
 import platform
 import shutil
 import subprocess
-import warnings
 from dataclasses import asdict, dataclass
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
 import networks
+import numpy
+import PIL
 import torch
 import torchvision
 from data import Preprocessing
+from errors import BadInput
+from pictures import MAX_PIXELS
+from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 
 FORMAT = 1
+LIMITS = {"body_bytes": 32 * 1024 * 1024, "pixels": MAX_PIXELS, "batch": 64}
+"""What one scoring request may hold; whoever serves the model may write other numbers into its model.json."""
+
 WEIGHTS, ONNX, MANIFEST = "model.safetensors", "model.onnx", "model.json"
 
 
@@ -36,8 +43,28 @@ class Recipe:
     arguments: dict[str, str | int | float]
 
 
-def write(folder: Path, recipe: Recipe, network: torch.nn.Module, metrics: dict[str, float | int]) -> None:
-    """Puts the network in place of whatever model the folder held, without an ONNX file."""
+@dataclass(frozen=True)
+class Model:
+    """A written artefact, read back: its `model.json`, and the network in evaluation mode on the CPU."""
+
+    folder: Path
+    manifest: dict[str, Any]
+    network: torch.nn.Module
+
+    @property
+    def classes(self) -> tuple[str, ...]:
+        """The class names in the order of the outputs."""
+        return tuple(self.manifest["classes"])
+
+    @property
+    def preprocessing(self) -> Preprocessing:
+        """What turns a picture into the network's input."""
+        block = self.manifest["preprocessing"]
+        return Preprocessing(**{**block, "mean": tuple(block["mean"]), "std": tuple(block["std"])})
+
+
+def save(folder: Path, recipe: Recipe, network: torch.nn.Module, metrics: dict[str, float | int]) -> None:
+    """Puts the network in place of whatever model the folder held, without an ONNX file (`export.to_onnx` adds it)."""
     new = fresh(folder)
     # A copy laid out the usual way: training may have it channels last, which safetensors refuses.
     state = {name: value.detach().cpu().contiguous() for name, value in network.state_dict().items()}
@@ -49,6 +76,7 @@ def write(folder: Path, recipe: Recipe, network: torch.nn.Module, metrics: dict[
         "classes": list(recipe.classes),
         "preprocessing": asdict(recipe.preprocessing),
         "input_shape": [3, crop, crop],
+        "limits": LIMITS,
         "weights": {"file": WEIGHTS, "sha256": sha256(new / WEIGHTS)},
         "onnx": None,
         "metrics": metrics,
@@ -56,6 +84,8 @@ def write(folder: Path, recipe: Recipe, network: torch.nn.Module, metrics: dict[
             "python": platform.python_version(),
             "torch": str(torch.__version__),
             "torchvision": str(torchvision.__version__),
+            "pillow": PIL.__version__,
+            "numpy": numpy.__version__,
         },
         "arguments": recipe.arguments,
         "git_commit": git_commit(),
@@ -65,63 +95,26 @@ def write(folder: Path, recipe: Recipe, network: torch.nn.Module, metrics: dict[
     finish(new, folder, manifest)
 
 
-def add_onnx(folder: Path, images: torch.Tensor) -> str:
-    """Exports the written model, compares its scores on `images` (n, 3, h, w), and returns what came of it, in words.
-
-    Where the export is not possible or the scores differ, the artefact stays as it was, without ONNX.
-    """
-    manifest: dict[str, Any] = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
-    network = networks.build(manifest["architecture"], len(manifest["classes"]))
-    network.load_state_dict(load_file(folder / WEIGHTS))
-    network.eval()
-    new = fresh(folder)
-    shutil.copyfile(folder / WEIGHTS, new / WEIGHTS)
+def load(folder: Path) -> Model:
+    """Reads a written artefact back; raises `BadInput` where it is none, or its files are not those it was written with."""
+    path = folder / MANIFEST
     try:
-        export(network, images[:1], new / ONNX)
-    except (RuntimeError, ImportError, torch.onnx.errors.OnnxExporterError) as error:
-        shutil.rmtree(new)
-        return f"No ONNX file: the export failed ({str(error).splitlines()[0]}). Install onnx to have one."
-    difference = largest_difference(network, new / ONNX, images)
-    if difference is not None and difference > 1e-4:
-        shutil.rmtree(new)
-        return f"No ONNX file: its scores differ from torch's by {difference:.1g}."
-    manifest["onnx"] = {"file": ONNX, "sha256": sha256(new / ONNX)}
-    finish(new, folder, manifest)
-    if difference is None:
-        return "The ONNX file is written but not compared with torch, as onnxruntime is not installed."
-    return (
-        f"The ONNX file gives the same scores as torch on {len(images)} pictures (largest difference {difference:.1g})."
-    )
-
-
-def export(network: torch.nn.Module, image: torch.Tensor, path: Path) -> None:
-    """Writes ONNX with any batch, height and width, through TorchScript: a tenth of the other exporter's time."""
-    axes = {"images": {0: "batch", 2: "height", 3: "width"}, "scores": {0: "batch"}}
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # the exporter's own deprecation notes
-        torch.onnx.export(
-            network,
-            (image,),
-            str(path),
-            input_names=["images"],
-            output_names=["scores"],
-            dynamic_axes=axes,
-            dynamo=False,
-        )
-
-
-def largest_difference(network: torch.nn.Module, onnx: Path, images: torch.Tensor) -> float | None:
-    """The largest difference of any score between torch and ONNX; None without onnxruntime."""
-    try:
-        import onnxruntime
-    except ModuleNotFoundError:
-        return None
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = torch.get_num_threads()
-    session = onnxruntime.InferenceSession(str(onnx), options, providers=["CPUExecutionProvider"])
-    scores = torch.from_numpy(session.run(None, {"images": images.numpy()})[0])
-    with torch.inference_mode():
-        return float((network(images) - scores).abs().max())
+        manifest: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        weights = folder / Path(manifest["weights"]["file"]).name
+        if manifest["format"] != FORMAT:
+            raise BadInput(
+                f"{path} has format {manifest['format']}, and this trainer reads {FORMAT}. Use the footplate that wrote it."
+            )
+        if sha256(weights) != manifest["weights"]["sha256"]:
+            raise BadInput(f"{weights} was changed since {MANIFEST} was written. Download or register the model again.")
+        size = manifest["preprocessing"]["crop"]
+        network = networks.build(manifest["architecture"], len(manifest["classes"]), size)
+        network.load_state_dict(load_file(weights))
+    except FileNotFoundError as error:
+        raise BadInput(f"There is no {error.filename}. Give the folder that a training wrote.") from error
+    except (OSError, ValueError, KeyError, TypeError, SafetensorError, RuntimeError) as error:
+        raise BadInput(f"The model in {folder} cannot be read: {first_line(error)}") from error
+    return Model(folder, manifest, network.eval())
 
 
 def fresh(folder: Path) -> Path:
@@ -146,7 +139,16 @@ def finish(new: Path, folder: Path, manifest: dict[str, Any]) -> None:
 
 def sha256(path: Path) -> str:
     """The file's digest in hexadecimal."""
-    return hashlib.sha256(path.read_bytes()).hexdigest()
+    digest = hashlib.sha256()
+    with path.open("rb") as file:
+        while block := file.read(1024 * 1024):
+            digest.update(block)
+    return digest.hexdigest()
+
+
+def first_line(error: BaseException) -> str:
+    """An error's first line; its kind where it says nothing."""
+    return (str(error).strip().splitlines() or [type(error).__name__])[0]
 
 
 def git_commit() -> str | None:

@@ -13,3 +13,7 @@ class LostRanks(Exception):
 
 class Diverged(Exception):
     """The loss is no number any more: one plain sentence; exit code 1."""
+
+
+class Preempted(Exception):
+    """SIGTERM came, and what was trained so far is kept: one plain sentence; exit code 143."""

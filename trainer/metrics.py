@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
 GIVE_UP_SECONDS = 60.0
 
@@ -29,7 +30,7 @@ class MetricsLog:
 
     def __init__(self, say: Callable[[str], None], arguments: Mapping[str, str | int | float]) -> None:
         self._say, self._arguments = say, arguments
-        self._rows: queue.SimpleQueue[Row | None] = queue.SimpleQueue()
+        self._rows: queue.SimpleQueue[Row | Path | None] = queue.SimpleQueue()
         self._thread: threading.Thread | None = None
         if not os.environ.get("MLFLOW_TRACKING_URI"):
             say("Metrics stay in this log: MLFLOW_TRACKING_URI is not set.")
@@ -40,6 +41,10 @@ class MetricsLog:
     def log(self, step: int, values: Mapping[str, float]) -> None:
         """Hands one epoch's metrics over; returns at once."""
         self._rows.put(Row(step, int(time.time() * 1000), values))
+
+    def log_folder(self, folder: Path) -> None:
+        """Hands a folder of files over, to be kept with the run under the folder's name; returns at once."""
+        self._rows.put(folder)
 
     def close(self) -> None:
         """Waits until everything handed over has been sent."""
@@ -67,6 +72,9 @@ class MetricsLog:
             run_id = given or client.create_run(os.environ.get("MLFLOW_EXPERIMENT_ID", "0")).info.run_id
             client.log_batch(run_id, params=[Param(name, str(value)) for name, value in self._arguments.items()])
             while (row := self._rows.get()) is not None:
+                if isinstance(row, Path):
+                    client.log_artifacts(run_id, str(row), row.name)
+                    continue
                 batch = [Metric(name, value, row.time_ms, row.step) for name, value in row.values.items()]
                 client.log_batch(run_id, metrics=batch)
             # A run that was given is ended by whoever made it: the exit code decides how.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 from pathlib import Path
 from pickle import UnpicklingError
 from typing import Any
@@ -11,25 +12,81 @@ import torch
 import torchvision
 from errors import BadInput
 
-ODD = {"googlenet", "inception_v3"}  # they give several outputs while training
-
 
 def architectures() -> list[str]:
     """The names that `--architecture` takes."""
-    return [name for name in torchvision.models.list_models(module=torchvision.models) if name not in ODD]
+    return list(torchvision.models.list_models(module=torchvision.models))
 
 
-def build(architecture: str, classes: int) -> torch.nn.Module:
-    """The network with its last layer for so many classes, weights from nothing; raises `BadInput` for a name unknown."""
+def build(
+    architecture: str, classes: int, image_size: int | None = None, dropout: float | None = None
+) -> torch.nn.Module:
+    """The network with its last layer for so many classes, weights from nothing; raises `BadInput` for a name unknown.
+
+    `image_size` is for transformers, which are made for one size; `dropout` takes the place of the network's own.
+    """
     if architecture not in architectures():
-        near = [name for name in architectures() if name[:4] == architecture[:4]] or ["resnet18", "mobilenet_v3_small"]
-        raise BadInput(f"--architecture {architecture} is not one that can be trained here. Try {', '.join(near[:4])}.")
-    # Residual branches that start at zero learn faster from nothing (He et al., Bag of Tricks).
-    extra: dict[str, Any] = (
-        {"zero_init_residual": True} if architecture.startswith(("resnet", "resnext", "wide_resnet")) else {}
-    )
-    network: torch.nn.Module = torchvision.models.get_model(architecture, weights=None, num_classes=classes, **extra)
+        near = difflib.get_close_matches(architecture, architectures(), 4) or ["resnet18", "mobilenet_v3_small"]
+        raise BadInput(f"--architecture {architecture} is not one that can be trained here. Try {', '.join(near)}.")
+    extra: dict[str, Any] = {}
+    if architecture.startswith(("resnet", "resnext", "wide_resnet")):
+        # Residual branches that start at zero learn faster from nothing (He et al., Bag of Tricks).
+        extra = {"zero_init_residual": True}
+    elif architecture in ("googlenet", "inception_v3"):
+        # Without the branches that these two have while training: one output, as the others.
+        extra = {"aux_logits": False, "init_weights": False}
+    elif architecture.startswith("vit_") and image_size:
+        extra = {"image_size": image_size}
+    try:
+        network: torch.nn.Module = torchvision.models.get_model(
+            architecture, weights=None, num_classes=classes, **extra
+        )
+    except (ValueError, RuntimeError, AssertionError) as error:
+        raise BadInput(f"--architecture {architecture} cannot be made for {image_size} pixels: {error}") from error
+    if dropout is not None:
+        set_dropout(network, dropout)
     return network
+
+
+def set_dropout(network: torch.nn.Module, part: float) -> None:
+    """Gives every dropout and every randomly skipped branch of the network this chance."""
+    for module in network.modules():
+        if isinstance(module, (torch.nn.Dropout, torchvision.ops.StochasticDepth)):
+            module.p = part
+
+
+def has_batch_norm(network: torch.nn.Module) -> bool:
+    """Whether the network learns from the statistics of a batch, and so cannot learn from one picture."""
+    return any(isinstance(module, torch.nn.modules.batchnorm._BatchNorm) for module in network.modules())
+
+
+def try_out(network: torch.nn.Module, architecture: str, image_size: int) -> None:
+    """One picture through the network; raises `BadInput` where it does not take pictures of that size."""
+    training = network.training
+    try:
+        with torch.inference_mode():
+            network.eval()(torch.zeros(1, 3, image_size, image_size))
+    except (RuntimeError, AssertionError, ValueError) as error:
+        reason = str(error).splitlines()[0]
+        raise BadInput(
+            f"--architecture {architecture} does not take pictures of {image_size} pixels ({reason}). Try --image_size 224."
+        ) from error
+    finally:
+        network.train(training)
+
+
+def head_of(network: torch.nn.Module, architecture: str) -> tuple[torch.nn.Module, str, torch.nn.Linear]:
+    """The network's last layer: the module it hangs on, its name there, and itself; raises `BadInput` without one."""
+    last = [name for name, module in network.named_modules() if list(module.parameters(recurse=False))][-1]
+    path, _, name = last.rpartition(".")
+    parent = network.get_submodule(path)
+    head = getattr(parent, name)
+    if not isinstance(head, torch.nn.Linear):
+        raise BadInput(
+            f"--backbone frozen needs a network that ends in a linear layer, and {architecture} does not. "
+            "Use --backbone finetune, or another architecture."
+        )
+    return parent, name, head
 
 
 def load_weights(network: torch.nn.Module, architecture: str, weights: str) -> str:
@@ -86,7 +143,9 @@ def read(path: Path) -> dict[str, torch.Tensor]:
         raise BadInput(
             f"--weights {path} does not hold plain tensors. Save it with torch.save(model.state_dict(), …)."
         ) from error
-    state = state.get("state_dict", state) if isinstance(state, dict) else state
+    for key in ("state_dict", "model"):  # where torchvision's own and others' training scripts put it
+        if isinstance(state, dict) and isinstance(state.get(key), dict):
+            state = state[key]
     if not isinstance(state, dict) or not all(isinstance(value, torch.Tensor) for value in state.values()):
         raise BadInput(f"--weights {path} does not hold a state dict. Save it with torch.save(model.state_dict(), …).")
-    return {name.removeprefix("module."): value for name, value in state.items()}
+    return {name.removeprefix("module.").removeprefix("_orig_mod."): value for name, value in state.items()}

@@ -88,13 +88,13 @@ class Picture:
     bytes: int
 
 
-def open_picture(source: Path | bytes, name: str | None = None) -> Picture:
+def open_picture(source: Path | bytes, name: str | None = None, max_pixels: int = MAX_PIXELS) -> Picture:
     """Open a file, or the bytes of one, as upright RGB; `name` stands in error sentences.
 
-    Raises `BadPicture`: no such file, empty, not a picture, cut short, over `MAX_PIXELS`, or damaged.
+    Raises `BadPicture`: no such file, empty, not a picture, cut short, over `max_pixels`, or damaged.
     """
     if isinstance(source, bytes):
-        return _open(io.BytesIO(source), len(source), printable(name or "The picture"))
+        return _open(io.BytesIO(source), len(source), printable(name or "The picture"), max_pixels)
     called = printable(name or source.name or str(source))
     try:
         status = source.stat()
@@ -102,7 +102,7 @@ def open_picture(source: Path | bytes, name: str | None = None) -> Picture:
             kind = "a folder" if stat.S_ISDIR(status.st_mode) else "not an ordinary file"
             raise BadPicture(f"{called} is {kind}; give a picture file.", "missing")
         with source.open("rb") as file:
-            return _open(file, status.st_size, called)
+            return _open(file, status.st_size, called, max_pixels)
     except FileNotFoundError as fault:
         raise BadPicture(f"{called} does not exist.", "missing") from fault
     except (OSError, ValueError) as fault:
@@ -117,7 +117,7 @@ def printable(text: str) -> str:
     return "".join(letter if letter.isprintable() else "\ufffd" for letter in text)
 
 
-def _open(file: BinaryIO, size: int, name: str) -> Picture:
+def _open(file: BinaryIO, size: int, name: str, max_pixels: int) -> Picture:
     """Identify by content, refuse from the header, decode the first frame, then convert."""
     head = file.read(512)
     if not head:
@@ -129,7 +129,8 @@ def _open(file: BinaryIO, size: int, name: str) -> Picture:
     try:
         with _no_warnings():
             image = _header(file, kind, name)
-            _refuse_if_huge(image.size, name)
+            if image.width * image.height > max_pixels:
+                raise BadPicture(_too_many(name, max_pixels, image.size), "too_many_pixels")
             frames = _frames(image)
             sixteen_bit = _is_sixteen_bit(image)
             before = _orientation(image) if kind == "TIFF" else 1  # asking a PNG would decode it
@@ -154,7 +155,7 @@ def _open(file: BinaryIO, size: int, name: str) -> Picture:
     except (BadPicture, TimeoutError):  # a server's time limit is no fault of the picture
         raise
     except Image.DecompressionBombError as fault:
-        raise BadPicture(_too_many(name, None), "too_many_pixels") from fault
+        raise BadPicture(_too_many(name, max_pixels, None), "too_many_pixels") from fault
     except MemoryError as fault:
         raise BadPicture(f"{name} needs more memory than there is; make it smaller.", "too_many_pixels") from fault
     except Exception as fault:  # decoders let anything out on damaged data: struct.error, IndexError, SyntaxError
@@ -219,14 +220,9 @@ def _no_warnings() -> Iterator[None]:
         yield
 
 
-def _refuse_if_huge(size: tuple[int, int], name: str) -> None:
-    if size[0] * size[1] > MAX_PIXELS:
-        raise BadPicture(_too_many(name, size), "too_many_pixels")
-
-
-def _too_many(name: str, size: tuple[int, int] | None) -> str:
+def _too_many(name: str, max_pixels: int, size: tuple[int, int] | None) -> str:
     there = f"has {size[0]} × {size[1]} pixels, over" if size else "has more pixels than"
-    return f"{name} {there} the limit of {MAX_PIXELS // 1_000_000} megapixels; make it smaller."
+    return f"{name} {there} the limit of {max_pixels / 1_000_000:g} megapixels; make it smaller."
 
 
 def _frames(image: Image.Image) -> int:
@@ -267,7 +263,7 @@ def _to_rgb(image: Image.Image, sixteen_bit: bool, steps: list[str]) -> Image.Im
         if isinstance(transparency, tuple):
             image.info["transparency"] = tuple(value >> 8 for value in transparency)
     if image.mode == "RGB" and "transparency" not in image.info:
-        return image.copy()
+        return image
     if image.mode in ("RGBA", "LA", "PA", "La", "RGBa") or "transparency" in image.info:
         return _on_white(image, steps)
     names = {"CMYK": "CMYK converted", "P": "palette to RGB", "L": "grey to RGB", "1": "black and white to RGB"}

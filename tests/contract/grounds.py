@@ -30,17 +30,26 @@ LINES = ("first", "second", "third")
 VALUES = (0.5, 0.75)
 REASON = "no birds here"
 
-_TRAIN = f"""
-import json, os, mlflow
-for line in {LINES!r}: print(line, flush=True)
-for step, value in enumerate({VALUES!r}): mlflow.log_metric('val_acc', value, step=step)
+_MODEL = """
+import json, os
 os.makedirs('outputs/model')
 name = os.environ['AZUREML_RUN_ID']
-open('outputs/model/model.json', 'w').write(json.dumps({{'format': 1, 'job': name}}))
+open('outputs/model/model.json', 'w').write(json.dumps({'format': 1, 'job': name}))
 open('outputs/model/model.onnx', 'wb').write(b'onnx' * 1000)
 """
+"""Writes a model of two files."""
+_TRAIN = (
+    f"""
+import mlflow
+for line in {LINES!r}: print(line, flush=True)
+for step, value in enumerate({VALUES!r}): mlflow.log_metric('val_acc', value, step=step)
+"""
+    + _MODEL
+)
 """What a job does that trains: its lines, its metrics, a model of two files."""
 _FAIL = f"print('first', flush=True); raise ValueError({REASON!r})"
+_NAMED = "open('${{outputs.kept}}/w.bin', 'wb').write(b'w' * 100)"
+"""Writes only to its named output `kept`."""
 _SHORT = "print('first')"
 _LONG = "import time\nprint('first', flush=True)\nwhile True: time.sleep(0.05)"
 
@@ -81,14 +90,18 @@ class Ground(ABC):
 
     @abstractmethod
     async def submit(self, name: str, does: str, more: str = "") -> Job:
-        """Start a job that does one of: train, fail, short, long (till it is ended)."""
+        """Start a job that does one of: train, model, fail, short, long (till it is ended), named (writes only to an output)."""
 
     @abstractmethod
     async def data(self, name: str) -> None:
         """See to a data asset of that name."""
 
+    @abstractmethod
+    async def scored(self, endpoint: str, deployment: str) -> int:
+        """How many requests a deployment has had, mirrored ones too."""
 
-_SCRIPTS = {"train": _TRAIN, "fail": _FAIL, "short": _SHORT, "long": _LONG}
+
+_SCRIPTS = {"train": _TRAIN, "model": _MODEL, "fail": _FAIL, "short": _SHORT, "long": _LONG, "named": _NAMED}
 
 
 class Local(Ground):
@@ -103,6 +116,9 @@ class Local(Ground):
 
     async def data(self, name: str) -> None:
         assert name == "birds"  # there from the start
+
+    async def scored(self, endpoint: str, deployment: str) -> int:
+        return (await self.workspace.deployment_log(endpoint, deployment, 100_000)).count("POST /score 200")
 
 
 class Azure(Ground):
@@ -130,11 +146,15 @@ class Azure(Ground):
             metrics=measure,
             ends="Failed" if does == "fail" else "Completed",
             error=f"User program failed with ValueError: {REASON}",
+            writes_to="kept" if does == "named" else "",
         )
         return await self.workspace.submit(self.file(_SCRIPTS[does], more), name)
 
     async def data(self, name: str) -> None:
         self.wire.seed.data(name)
+
+    async def scored(self, endpoint: str, deployment: str) -> int:
+        return self.wire.scored[endpoint, deployment]
 
 
 @contextmanager

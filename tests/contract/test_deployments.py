@@ -139,16 +139,24 @@ async def test_traffic_that_was_changed_meanwhile_is_a_conflict_that_tells_both(
 
 async def test_requests_are_mirrored_to_one_deployment_without_traffic(ground, birds):
     await share(ground, blue=100)
-    await ground.workspace.set_mirror(birds, {"green": 20})
+    await ground.workspace.set_mirror(birds, {"green": 50})
     after = await operations.wait_endpoint(ground.workspace, birds)
-    assert (given(after.mirror), given(after.traffic)) == ({"green": 20}, {"blue": 100})
-    assert (await ground.workspace.invoke(birds, served.picture("red"), PNG)).deployment == "blue"
+    assert (given(after.mirror), given(after.traffic)) == ({"green": 50}, {"blue": 100})
+    before = [await ground.scored(birds, name) for name in ("blue", "green")]
+    for _ in range(40):
+        assert (await ground.workspace.invoke(birds, served.picture("red"), PNG)).deployment == "blue"
+    await ground.workspace.invoke(
+        birds, served.picture("red"), PNG, "blue"
+    )  # by its name: is mirrored nowhere on Azure
+    blue = await until(lambda: ground.scored(birds, "blue"), lambda count: count >= before[0] + 41)
+    copies = await until(lambda: ground.scored(birds, "green"), lambda count: count > before[1])
+    assert (blue - before[0], copies - before[1] < 40) == (41, True)
     for mirror in ({"green": 51}, {"blue": 10}, {"red": 10}, {"green": 10, "blue": 10}):
         with pytest.raises(Invalid):
             await ground.workspace.set_mirror(birds, mirror)
     with pytest.raises(Invalid):
         await ground.workspace.set_traffic(birds, {"blue": 50, "green": 50})
-    assert given((await ground.workspace.endpoint(birds)).mirror) == {"green": 20}
+    assert given((await ground.workspace.endpoint(birds)).mirror) == {"green": 50}
     _, after = await shifting.shift(ground.workspace, birds, {"green": 100}, {"blue": 10})
     after = await operations.wait_endpoint(ground.workspace, birds)
     assert (given(after.mirror), given(after.traffic)) == ({"blue": 10}, {"green": 100})
@@ -277,6 +285,7 @@ async def test_files_say_what_is_made_and_changed(ground, tmp_path):
         await workspace.deploy_from(deployment_file)
     made = await operations.deploy_file(workspace, endpoint_file)
     assert (made.name, made.description, made.deployments) == ("aviary", "of a file", ())
+    assert made.tags == {"owner": "me"}
     blue = await operations.deploy_file(workspace, deployment_file)
     assert (blue.name, blue.endpoint, blue.state, blue.instances) == ("blue", "aviary", "Succeeded", 1)
     found = await until(lambda: workspace.endpoint("aviary"), lambda found: found.traffic.get("blue") == 100)

@@ -235,6 +235,7 @@ async def test_the_file_of_a_job_can_be_submitted_again(ground, trained):
     assert {name: given.literal for name, given in again.job_file.inputs.items()} == {"who": "birds"}
     job = await ground.workspace.submit(again.job_file, "trained-again")
     assert (job.display_name, job.inputs, job.tags) == (trained.display_name, trained.inputs, trained.tags)
+    await ground.workspace.cancel("trained-again")  # it would do all of it again
     await ended(ground.workspace, "trained-again")
 
 

@@ -6,7 +6,7 @@ import json
 
 import pytest
 import pytest_asyncio
-from tests.at_work import until_job
+from tests.at_work import ended, until_job
 from tests.contract.grounds import jsonable
 
 from footplate.operations import download as operations
@@ -89,13 +89,28 @@ async def test_a_file_in_the_way_of_a_download_stays(ground, birds, tmp_path):
 
 
 async def test_what_a_job_wrote_becomes_a_model_that_names_it(ground):
-    job = await ground.train("trainer")
+    await ground.submit("trainer", "model")
+    job = await ended(ground.workspace, "trainer")
     model = await ground.workspace.register("trained", "trainer", "of a job")
     assert (model.reference, model.job, model.description) == ("trained:1", "trainer", "of a job")
     assert job.status == "Completed"
     assert model.lineage.get("job") == "trainer"
     with pytest.raises(NotFound):
         await ground.workspace.register("trained", "nobody")
+
+
+async def test_any_output_of_a_job_becomes_a_model_by_its_name_or_as_the_only_one(ground, tmp_path):
+    await ground.submit("keeper", "named", "outputs: {kept: {type: uri_folder}}\n")
+    assert (await ended(ground.workspace, "keeper")).status == "Completed"
+    for given in ({}, {"output": "kept"}):
+        model = await ground.workspace.register("kept", "keeper", **given)
+        assert (model.type, model.job, model.size) == ("custom_model", "keeper", 100)
+    await ground.workspace.download_model(model.reference, tmp_path)
+    assert [path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()] == [b"w" * 100]
+    with pytest.raises(NotFound):
+        await ground.workspace.register("kept", "keeper", output="other")
+    with pytest.raises(Invalid):
+        await ground.workspace.register("kept", "keeper", output="default")
 
 
 async def test_a_job_that_goes_on_is_not_registered(ground):

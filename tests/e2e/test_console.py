@@ -147,7 +147,7 @@ def test_no_escape_sequence_of_a_log_line_or_a_name_reaches_the_terminal(environ
         terminal.write("o")
         terminal.read_until(name.encode())
         terminal.write("\x1b")
-        terminal.read_until(b"filter")  # the list's own key line: an escape followed at once by a letter is another key
+        terminal.read_until(b"faults")  # the list's own key line: an escape followed at once by a letter is another key
         terminal.write("q")
         assert terminal.wait() == 0
         output = bytes(terminal.output)

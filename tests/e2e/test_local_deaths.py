@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -191,10 +192,19 @@ async def test_a_reader_ends_what_left_the_process_group(workspace, home, tmp_pa
     until(lambda: gone(pids), 5)
 
 
-async def test_a_job_of_the_same_name_in_another_home_is_left_alone(workspace, home, tmp_path, monkeypatch):
+def with_metrics(home, metrics_store):
+    """Make a home with a metrics' store, which takes a first job seconds."""
+    home.mkdir()
+    shutil.copy(metrics_store, home / "mlflow.db")
+
+
+async def test_a_job_of_the_same_name_in_another_home_is_left_alone(
+    workspace, home, tmp_path, monkeypatch, metrics_store
+):
     await workspace.submit(job_file(tmp_path, f"{STRAY}\nsleep 600"), "same")
     pids = stray(home, "same")
     other = tmp_path / "other"
+    with_metrics(other, metrics_store)
     monkeypatch.setenv("FOOTPLATE_HOME", str(other))
     elsewhere = open_workspace("local")
     await elsewhere.submit(job_file(tmp_path, "true"), "same")
@@ -204,12 +214,13 @@ async def test_a_job_of_the_same_name_in_another_home_is_left_alone(workspace, h
     assert (await workspace.job("same")).status == "Running"
 
 
-async def test_a_job_submitted_from_inside_a_job_outlives_it(workspace, home, tmp_path, monkeypatch):
+async def test_a_job_submitted_from_inside_a_job_outlives_it(workspace, home, tmp_path, monkeypatch, metrics_store):
     """As a console in a job does it: with the environment of that job."""
     await workspace.submit(job_file(tmp_path, f"env -0 > outputs/new; mv outputs/new outputs/env\n{WAIT}"), "outer")
     file = home / "jobs" / "outer" / "outputs" / "env"
     until(file.exists)
     inner_home = tmp_path / "inner"
+    with_metrics(inner_home, metrics_store)
     pairs = (line.partition("=") for line in file.read_text().split("\0") if line)
     for name, _, value in pairs:
         monkeypatch.setenv(name, value)

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
 import math
 import os
 import shutil
 import sqlite3
 import subprocess
 import sys
+import time
 from contextlib import closing
 
 import pytest
-from tests.at_work import job_file, log, until_job
+from tests.at_work import job_file, log, ranks, until_job
 
 from footplate.local.metrics import Metrics
-from footplate.workspace import Unexpected
+from footplate.workspace import NotFound, Unexpected
 from footplate.workspace.open import open_workspace
 
 
@@ -80,6 +82,54 @@ async def test_the_first_job_says_that_it_makes_the_store(workspace, home, tmp_p
     job = await until_job(workspace, "first", lambda job: not job.active)
     assert (job.status, job.note) == ("Completed", "")
     assert await log(workspace, "first") == "done\n"
+
+
+async def test_what_each_rank_uses_is_sampled_beside_it(workspace, home, tmp_path):
+    pytest.importorskip("psutil", reason="psutil is not installed: nothing is sampled")
+    busy = 'if [ "$RANK" = 0 ]; then while true; do :; done; else setsid sleep 600; fi'
+    await workspace.submit(job_file(tmp_path, busy, ranks(2)), "busy")
+    end = time.monotonic() + 60
+    while not (cpu := (await workspace.usage("busy")).series.get("cpu_percent/rank 0")):
+        assert time.monotonic() < end
+        await asyncio.sleep(0.1)
+    series = (await workspace.usage("busy")).series
+    assert cpu[-1].value > 10, "it computes all the time"
+    assert series["cpu_percent/rank 1"][-1].value < cpu[-1].value / 2, "it sleeps"
+    assert series["memory_gb/rank 0"][-1].value > 0.001
+    assert series["memory_gb/rank 1"][-1].value > 0.001
+    assert {"machine_cpu_percent", "machine_memory_percent", "disk_write_mb_per_second"} <= set(series)
+    assert abs(cpu[-1].time.timestamp() - time.time()) < 60
+    assert await workspace.usage("busy") is await workspace.usage("busy"), "an unchanged file is read once"
+    await workspace.cancel("busy")
+    await until_job(workspace, "busy", lambda job: not job.active)
+    with pytest.raises(NotFound):
+        await workspace.usage("nobody")
+
+
+def test_a_look_reads_what_is_new_of_a_run_and_keeps_the_rest(metrics):
+    run = metrics.create_run("aviary", "wren", {})
+
+    def insert(*rows: tuple[str, float, int]) -> None:
+        with closing(sqlite3.connect(metrics.file)) as db, db:
+            for key, value, step in rows:
+                db.execute(
+                    'INSERT INTO metrics ("key", value, timestamp, step, is_nan, run_uuid) VALUES (?, ?, ?, ?, 0, ?)',
+                    (key, value, step * 1000, step, run.run_id),
+                )
+
+    insert(("loss", 3.0, 1), ("loss", 2.0, 2), ("acc", 0.5, 1))
+    first = metrics.read(run.run_id)
+    assert metrics.read(run.run_id)["loss"] is first["loss"], "nothing is new"
+    insert(("loss", 1.0, 3), ("loss", 4.0, 0))
+    second = metrics.read(run.run_id)
+    assert second["acc"] is first["acc"]
+    assert [(point.step, point.value) for point in second["loss"]] == [(0, 4.0), (1, 3.0), (2, 2.0), (3, 1.0)]
+    assert len(first["loss"]) == 2, "what was handed out stays as it is"
+    shutil.copy(metrics.file, new := metrics.file.with_name("new.db"))
+    with closing(sqlite3.connect(new)) as db, db:
+        db.execute("DELETE FROM metrics WHERE step > 0")
+    new.replace(metrics.file)
+    assert {name: len(points) for name, points in metrics.read(run.run_id).items()} == {"loss": 1}, "another store"
 
 
 def test_a_script_finds_its_run_with_name_and_tags_and_may_start_it(metrics):

@@ -11,6 +11,7 @@ from tests.at_work import WAIT, all_jobs, ended, job_file, log, supervisor_pid, 
 
 from footplate.jobfile import JobFile
 from footplate.jobfile.document import parse
+from footplate.operations.clone import clone
 from footplate.workspace import Conflict, Invalid, NotFound, Workspace
 
 
@@ -113,6 +114,25 @@ async def test_a_failed_step_stops_what_needs_it_and_nothing_else(workspace, tmp
     assert job.error.endswith("; not run: needs, further")
 
 
+async def test_a_killed_rank_fails_its_step_by_name_and_the_others_go_on(workspace, tmp_path):
+    two = "distribution: {type: pytorch, process_count_per_instance: 2}, "
+    jobs = (
+        f"  torn: {{command: '{WAIT}', environment: E, {two}outputs: {{o: }}}}\n"
+        "  needs: {command: 'true', environment: E, inputs: {d: '${{parent.jobs.torn.outputs.o}}'}}\n"
+        f"  alone: {{command: 'until [ -e {tmp_path}/go ]; do sleep 0.05; done', environment: E, }}\n"
+    )
+    await workspace.submit(pipeline(tmp_path, jobs), "flow")
+    await until_step(workspace, "flow", "torn", "Running")
+    await workspace.rehearse("flow-torn", "kill-rank")
+    torn = await ended(workspace, "flow-torn")
+    assert (torn.status, "rank 1" in (torn.error or "")) == ("Failed", True)
+    assert (await workspace.job("flow")).active
+    (tmp_path / "go").touch()
+    flow = await ended(workspace, "flow")
+    assert await steps(workspace, "flow") == {"torn": "Failed", "alone": "Completed"}
+    assert (flow.status, flow.error) == ("Failed", f"step torn: {torn.error}; not run: needs")
+
+
 async def test_without_continue_on_step_failure_the_others_are_cancelled(workspace, tmp_path):
     alone = f"  alone: {{command: '{WAIT}', environment: E, }}\n"
     file = pipeline(tmp_path, BROKEN + alone, "settings: {continue_on_step_failure: false}\n")
@@ -169,6 +189,28 @@ async def test_what_a_step_runs_is_what_was_there_when_the_pipeline_was_submitte
     (tmp_path / "go").touch()
     assert (await ended(workspace, "kept")).status == "Completed"
     assert await log(workspace, "kept-second") == "as submitted\n"
+
+
+async def test_a_pipeline_that_runs_again_takes_its_component_files_as_they_were(workspace, tmp_path):
+    (tmp_path / "parts").mkdir()
+    (tmp_path / "src").mkdir()
+    (tmp_path / "src" / "say.sh").write_text("echo says $1")
+    head = "environment: azureml:any@latest\n"
+    say = f"type: command\nname: say\n{head}code: ../src\ncommand: bash say.sh ${{{{inputs.w}}}}\ninputs: {{w: {{type: string}}}}\n"
+    (tmp_path / "parts" / "say.yml").write_text(say)
+    (tmp_path / "parts" / "inner.yml").write_text(
+        "type: pipeline\njobs:\n  deep: {type: command, component: ./say.yml, inputs: {w: then}}  # as it was\n"
+    )
+    jobs = "  outer: {type: pipeline, component: ./parts/inner.yml}\n"
+    await workspace.submit(pipeline(tmp_path, jobs), "first")
+    assert (await ended(workspace, "first")).status == "Completed"
+    assert (await clone(workspace, "first")).job_file.text == pipeline(tmp_path, jobs).text
+    (tmp_path / "parts" / "say.yml").write_text(say.replace("bash say.sh", "echo changed"))
+    again = await clone(workspace, "first")
+    assert again.notes == ("Component files were changed since: the copies that first kept are used.",)
+    await workspace.submit(again.job_file, "second")
+    assert (await ended(workspace, "second")).status == "Completed"
+    assert [await log(workspace, f"{name}-outer-deep") for name in ("first", "second")] == ["says then\n"] * 2
 
 
 async def test_the_artifacts_of_a_step_are_all_that_it_wrote(workspace, tmp_path):

@@ -122,6 +122,12 @@ class Rig:
         changes = {"compute": "local", "trial.command": command, "trial.code": str(self.folder / "src")}
         return found.edit(changes)
 
+    def mlflow_parameters(self, job: str) -> dict[str, str]:
+        """The parameters of a job's run, as `mlflow ui` shows them."""
+        with closing(sqlite3.connect(self.home / "mlflow.db")) as db:
+            query = "SELECT p.key, p.value FROM params p JOIN tags t USING (run_uuid) WHERE t.key = ? AND t.value = ?"
+            return dict(db.execute(query, ("mlflow.source.name", job)))
+
 
 @pytest.fixture
 def rig(tmp_path: Path, home: Path) -> Rig:
@@ -183,6 +189,7 @@ async def test_a_sweep_runs_its_trials_two_at_once_and_its_best_becomes_a_model(
         assert variables == {"AZUREML_SWEEP_lr": str(x), "AZUREML_SWEEP_bs": str(bs)}
         clone = await workspace.job_file(trial.name)
         assert (clone.kind, clone.inputs["lr"].literal) == ("command", str(x))
+        assert rig.mlflow_parameters(trial.name) == {"lr": str(x), "bs": str(bs)}
     assert (rig.outputs("s") / "values.json").read_text() == (rig.outputs("s_0") / "values.json").read_text()
     model = await workspace.register("best", "s")
     assert model.lineage["trial"] == "s_0"
@@ -410,6 +417,7 @@ async def test_the_sweep_template_runs_with_all_that_its_file_says(workspace, ri
     template = document.read(TEMPLATES / "sweep.yml")
     script = "import os, sys\nsys.argv[1:] = [os.environ['PLACE'], *sys.argv[1:]]\n" + TRIAL
     (rig.folder / "src" / "train.py").write_text(script)
+    (rig.folder / "src" / "packages.py").write_text("")  # the template looks for its packages first
     (rig.folder / "pictures").mkdir()
     first = {"values": [0.9] * 10, "metric": "best_val_acc"}
     late = {"values": [*[0.8] * 9, 0.7], "metric": "best_val_acc"}  # 0.8 at the tenth is above 0.9 / 1.15

@@ -8,6 +8,7 @@ import http.client
 import io
 import json
 import os
+import re
 import shutil
 import signal
 import socket
@@ -20,9 +21,11 @@ import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import numpy as np
+import psutil
 import pytest
 from PIL import Image
 
@@ -75,11 +78,16 @@ class Server:
     process: subprocess.Popen[bytes]
     log: Path
 
-    def ask(self, body: Any, content_type: str | None = "application/json", method: str = "POST") -> Reply:
+    def get(self, path: str) -> Reply:
+        return self.ask(None, None, "GET", path)
+
+    def ask(
+        self, body: Any, content_type: str | None = "application/json", method: str = "POST", path: str = "/score"
+    ) -> Reply:
         """One request; an iterator as body is sent in chunks without a length."""
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
         headers = {"Content-Type": content_type} if content_type else {}
-        connection.request(method, "/score", body, headers, encode_chunked=isinstance(body, Iterator))
+        connection.request(method, path, body, headers, encode_chunked=isinstance(body, Iterator))
         response = connection.getresponse()
         text = response.read().decode()
         connection.close()
@@ -273,25 +281,173 @@ def test_whole_numbers_are_numbers_too(server: Server, model: Model) -> None:
     check_prediction(server.json({"data": array.tolist()}), model.scores(array.astype(np.float32))[0])
 
 
-def test_odd_pictures_say_what_was_done(server: Server) -> None:
+# What shared/cases/README.md says of each picture: the steps named, and how far its scores may lie from the reference's.
+SCORED = {
+    "i00_reference.png": ((), 0.0),
+    "i01_cmyk.jpg": (("CMYK converted",), 0.02),
+    "i02_gray16.png": (("16 to 8 bit", "grey to RGB"), 0.1),  # its ink is not black and its paper not white
+    "i03_palette_transparent.png": (("put on white",), 1e-6),
+    "i04_gray8.png": (("grey to RGB",), 1e-6),
+    "i06_exif_orientation6.jpg": (("turned 90° right",), 0.02),
+    "i10_animated.gif": (("frame 1 of 3", "palette to RGB"), 1e-6),
+    "i16_photo.webp": ((), 0.02),
+    "i20_one_pixel.png": (("very small (1 × 1 pixels)",), None),
+    "i23_rgba_black_under_alpha.png": (("put on white",), 1e-6),
+    "i28 naïve [bold] 名前 🙂.png": ((), 0.0),
+    "i32_camera_4000x3000.jpg": ((), None),
+}
+REFUSED = {
+    "i11_truncated.jpg": ("cut_short", "cut short"),
+    "i13_zero_byte.png": ("empty_body", "empty"),
+    "i14_bomb_header.png": ("too_many_pixels", "60000 × 60000"),
+    "i18_text_renamed.jpg": ("not_an_image", "not an image (text)"),
+}
+
+
+def test_each_case_picture_gives_what_it_should(server: Server, model: Model) -> None:
     if not CASES.is_dir():
         pytest.skip(f"the case pictures are not at {CASES}")
     reference = server.ask((CASES / "i00_reference.png").read_bytes(), "image/png").document
-    for name, step in (
-        ("i03_palette_transparent.png", "put on white"),
-        ("i06_exif_orientation6.jpg", "turned 90° right"),
-        ("i10_animated.gif", "frame 1 of 3"),
+    expected = {score["label"]: score["probability"] for score in reference["scores"]}
+    for path in sorted(CASES.iterdir()):
+        body = path.read_bytes()
+        reply = server.ask(body, "application/octet-stream")
+        if path.name in REFUSED:
+            code, words = REFUSED[path.name]
+            assert (reply.status, reply.error[0]) == (400, code), path.name
+            assert words in reply.error[1]
+            continue
+        check_prediction(reply, model.scores(prepared(body))[0])
+        if path.name in SCORED:  # there may be more pictures than these
+            steps, tolerance = SCORED[path.name]
+            assert tuple(reply.document["steps"][: len(steps)]) == steps, path.name
+            if tolerance is not None:
+                got = {score["label"]: score["probability"] for score in reply.document["scores"]}
+                assert got == pytest.approx(expected, abs=max(tolerance, 1e-9)), path.name
+
+
+def pictures_in(many: list[bytes]) -> Iterator[tuple[str, bytes]]:
+    """The same list of pictures in each body that holds a list: content type and body."""
+    texts = [base64.b64encode(picture).decode() for picture in many]
+    for document in (
+        {"images": texts},
+        {"data": texts},
+        {"input_data": texts},
+        {"input_data": {"columns": ["image"], "index": [0], "data": [[text] for text in texts]}},
     ):
-        answer = server.ask((CASES / name).read_bytes(), "image/png").document
-        assert answer["steps"][0] == step
-        assert answer["label"] == reference["label"]
-        assert answer["probability"] == pytest.approx(reference["probability"], abs=0.02)
+        yield "application/json", json.dumps(document).encode()
+    parts = [b'--b 1\r\nContent-Disposition: form-data; name="p"; filename="p"\r\n\r\n' + one + b"\r\n" for one in many]
+    yield 'multipart/form-data; boundary="b 1"', b"preamble\r\n" + b"".join(parts) + b"--b 1--\r\n"
 
 
-def png_of_size(width: int, height: int) -> bytes:
-    """A PNG that claims a size and holds nothing."""
+def test_a_list_of_pictures_is_answered_in_order(server: Server, model: Model) -> None:
+    random = np.random.default_rng(8)
+    # Two runs of the model: 49 pictures of 128 × 128 are over a run's 800,000 pixels.
+    many = [encoded(random.integers(0, 256, (60, 90, 3), dtype=np.uint8)) for _ in range(50)]
+    array = np.concatenate([prepared(picture) for picture in many])
+    expected = model.scores(array)
+    for count, (content_type, body) in enumerate([*pictures_in(many[:2]), next(pictures_in(many))], 1):
+        reply = server.ask(body, content_type)
+        assert reply.status == 200, reply.text
+        assert len(reply.document["predictions"]) == (2 if count <= 5 else 50)
+        for prediction, wanted in zip(reply.document["predictions"], expected, strict=False):
+            assert {s["label"]: s["probability"] for s in prediction["scores"]} == pytest.approx(wanted, abs=1e-4)
+            assert prediction["steps"] == ["resized to 146", "cropped to 128"]
+    for content_type, body in pictures_in(many[:1]):  # a list of one is a list all the same
+        assert len(server.ask(body, content_type).document["predictions"]) == 1
+    check_prediction(server.json({"input_data": array[:1].tolist()}), expected[0])
+    check_prediction(server.json({"input_data": {"data": array[:1].tolist()}}), expected[0])
+
+
+def test_no_body_at_all_is_answered_with_500_or_with_internals(server: Server) -> None:
+    """Noise, and JSON of the right keys with anything in it; the seed is fixed, so that a finding can be looked at."""
+    random = Random(11)
+    picture, types = (
+        photo(),
+        ["image/png", "application/json", "application/octet-stream", "multipart/mixed; boundary=b"],
+    )
+    for attempt in range(300):
+        kind = random.choice(types)
+        if attempt % 3 == 0:
+            body = random.randbytes(random.randrange(1, 3000))
+        elif attempt % 3 == 1:
+            torn = bytearray(picture)
+            for _ in range(random.randrange(1, 40)):
+                torn[random.randrange(len(torn))] = random.randrange(256)
+            body = bytes(torn[: random.randrange(20, len(torn))] if attempt % 2 else torn)
+        else:
+            key = random.choice(["image", "images", "data", "input_data", "other"])
+            kind, body = "application/json", json.dumps({key: anything(random, 5)}).encode()
+        reply = server.ask(body, kind)
+        assert reply.status in (200, 400, 415), (attempt, kind, body[:200], reply.text)
+        if reply.status != 200:
+            assert set(reply.document) == {"error"}
+            assert not re.search(r"Traceback|0x[0-9a-f]{6}|\.py|/tmp|site-packages|numpy|PIL|onnx", reply.text), (
+                reply.text
+            )
+
+
+def anything(random: Random, depth: int) -> Any:
+    """A JSON value without a plan."""
+    leaves = [None, True, -1, 1e308, 10**400, 0.5, "", "aGVsbG8=", "data:,x", "\ud800", float("nan")]
+    if depth == 0 or random.random() < 0.2:
+        return random.choice(leaves)
+    if random.random() < 0.7:
+        return [anything(random, depth - 1) for _ in range(random.choice([0, 1, 1, 2, 3, 32]))]
+    return {random.choice(["data", "columns", "image"]): anything(random, depth - 1) for _ in range(2)}
+
+
+def memory(process: psutil.Process, line: str) -> int:
+    """A line of /proc/PID/status in bytes: VmRSS now, VmHWM at the highest."""
+    text = Path(f"/proc/{process.pid}/status").read_text()
+    return int(re.search(rf"{line}:\s+(\d+) kB", text)[1]) * 1024  # type: ignore[index]
+
+
+def test_memory_stays_flat_on_bombs(server: Server) -> None:
+    (worker,) = psutil.Process(server.process.pid).children()
+    assert server.ask(photo(), "image/png").status == 200
+    Path(f"/proc/{worker.pid}/clear_refs").write_text("5")  # VmHWM begins anew
+    before = memory(worker, "VmRSS")
+    long_text = json.dumps({"data": [[["x" * 200_000, *["y"] * 20_000]]]}).encode()  # 16 GB as an array of texts
+    comment = zlib.compress(b"\0" * 200_000_000)  # 200 MB in a chunk of a small picture
+    bombs: list[tuple[bytes, str]] = [
+        (png_of_size(60_000, 60_000), "image/png"),
+        (png_of_size(2**31 - 1, 2**31 - 1), "image/png"),
+        (encoded(np.zeros((10, 10, 3), dtype=np.uint8), 60_000), "image/png"),
+        (png_of_size(10, 10, (b"zTXt", b"Comment\0\0" + comment), (b"iCCP", b"x\0\0" + comment)), "image/png"),
+        (b"GIF89a\xff\xff\xff\xff\0\0\0", "image/gif"),
+        (long_text, "application/json"),
+        (b'{"data": [' + b"[" * 900 + b"]" * 900 + b"]}", "application/json"),
+        (
+            json.dumps({"images": [base64.b64encode(png_of_size(50_000, 40_000)).decode()] * 64}).encode(),
+            "application/json",
+        ),
+        (b"--b\r\n\r\n\r\n" * 200_000 + b"--b--", "multipart/mixed; boundary=b"),
+    ]
+    for body, kind in bombs:
+        reply = server.ask(body, kind)
+        assert reply.status == 400, reply.text
+    assert memory(worker, "VmHWM") - before < 64 * 2**20
+    # The largest picture that is let in, 100 megapixels in a file of 300 kB, is decoded once and given back.
+    largest = io.BytesIO()
+    Image.new("RGB", (10_000, 10_000)).save(largest, "PNG")
+    assert server.ask(largest.getvalue(), "image/png").status == 200
+    assert memory(worker, "VmHWM") - before < 450 * 2**20
+    assert memory(worker, "VmRSS") - before < 64 * 2**20
+
+
+def encoded(values: np.ndarray, wide: int | None = None) -> bytes:
+    """A PNG of these pixels, or of the first of them a row of so many."""
+    image = Image.fromarray(values)
+    buffer = io.BytesIO()
+    (image.resize((wide, 2)) if wide else image).save(buffer, "PNG")
+    return buffer.getvalue()
+
+
+def png_of_size(width: int, height: int, *extra: tuple[bytes, bytes]) -> bytes:
+    """A PNG that claims a size and holds nothing, with further chunks."""
     header = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
-    chunks = [(b"IHDR", header), (b"IDAT", zlib.compress(b"")), (b"IEND", b"")]
+    chunks = [(b"IHDR", header), *extra, (b"IDAT", zlib.compress(b"")), (b"IEND", b"")]
     packed = [
         struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data)) for name, data in chunks
     ]
@@ -321,6 +477,17 @@ def numbers(*shape: int) -> list[Any]:
         (b"{}", "application/json", "bad_json", "data"),
         (b'{"image": "", "data": []}', "application/json", "bad_json", "must be"),
         (b'{"image": 5}', "application/json", "bad_base64", "base64"),
+        (b'{"images": "aGVsbG8="}', "application/json", "bad_base64", "list of texts"),
+        (b'{"images": []}', "application/json", "bad_batch", "0 pictures"),
+        (json.dumps({"images": ["aGVsbG8="] * 65}).encode(), "application/json", "bad_batch", "65 pictures"),
+        (json.dumps({"images": [base64.b64encode(photo()).decode(), "*"]}).encode(), "application/json", "bad_base64",
+         "images[1]"),
+        (json.dumps({"images": [base64.b64encode(photo()).decode(), "aGVsbG8="]}).encode(), "application/json",
+         "not_an_image", "Picture 2 of 2"),
+        (b"x", "multipart/form-data", "bad_multipart", "no boundary"),
+        (b"--cut\r\n\r\nhalf", "multipart/mixed; boundary=cut", "bad_multipart", "closing boundary"),
+        (b"--cut\r\n\r\n\r\n--cut--", "multipart/mixed; boundary=cut", "empty", "empty file"),
+        (b'{"input_data": {"columns": ["image"]}}', "application/json", "bad_data", "list of pictures"),
         (b'{"image": "****"}', "application/json", "bad_base64", "base64"),
         (b'{"image": ""}', "application/json", "empty", "empty file"),
         (json.dumps({"image": base64.b64encode(b"text").decode()}).encode(), "application/json", "not_an_image", "text"),
@@ -338,15 +505,16 @@ def numbers(*shape: int) -> list[Any]:
         (png_of_size(60_000, 60_000), "image/png", "too_many_pixels", "60000 × 60000"),
     ],
     ids=str.split(
-        "text cut noise nothing nothing-json plain form untyped words utf16 deep list object both number stars blank "
+        "text cut noise nothing nothing-json plain form untyped words utf16 deep list object both number no-list "
+        "empty-list long-list bad-in-list text-in-list no-boundary half-multipart empty-part empty-table stars blank "
         "base64-text text-data no-data ragged text-number null no-batch grey small many nan overflow bomb"
     ),
 )  # fmt: skip
-def test_bad_input_is_refused_with_400_and_a_sentence(
+def test_bad_input_is_refused_with_a_sentence(
     server: Server, body: bytes, content_type: str | None, code: str, words: str
 ) -> None:
     reply = server.ask(body, content_type)
-    assert reply.status == 400, reply.text
+    assert reply.status == (415 if code == "content_type" else 400), reply.text
     assert reply.error[0] == code
     assert words in reply.error[1]
     assert reply.error[1].endswith((".", "}."))
@@ -371,11 +539,32 @@ def test_a_picture_sent_in_chunks_is_scored(server: Server, model: Model) -> Non
     check_prediction(server.ask(pieces, "image/png"), model.scores(prepared(picture))[0])
 
 
-def test_get_gives_nothing_but_the_way_to_ask(server: Server) -> None:
+def test_get_says_what_is_loaded_and_nothing_of_the_machine(server: Server, model: Model) -> None:
     reply = server.ask(None, None, "GET")
-    assert reply.status == 405
-    assert reply.error[0] == "use_post"
+    assert reply.status == 200
+    loaded = reply.document["model"]
+    assert (loaded["classes"], loaded["input_shape"]) == (CLASSES, [3, 128, 128])
+    assert loaded["preprocessing"] == PREPROCESSING
+    assert loaded["metrics"] == {"best_val_acc": 0.5}
+    assert reply.document["engine"]["name"] == "onnxruntime"
+    assert reply.document["engine"]["threads"] >= 1
+    assert reply.document["limits"] == {"body_bytes": 32 * 2**20, "pixels": 100_000_000, "batch": 64}
+    assert str(model.folder) not in reply.text
+    assert "/" not in reply.text
     assert server.ask(None, None, "OPTIONS").status == 200
+
+
+@pytest.mark.parametrize("version", ["2", "3"])
+def test_swagger_tells_the_body_and_the_answer(server: Server, version: str) -> None:
+    document = server.get(f"/swagger.json?version={version}").document
+    schemas = document["definitions"] if version == "2" else document["components"]["schemas"]
+    assert schemas["ServiceInput"]["properties"] == {"image": {"type": "string"}}
+    example = schemas["ServiceOutput"]["example"]
+    assert [score["label"] for score in example["scores"]] == CLASSES
+    # The example is a body that the server answers as the schema says.
+    answer = server.json(schemas["ServiceInput"]["example"])
+    assert answer.status == 200
+    assert set(schemas["ServiceOutput"]["required"]) <= set(answer.document)
 
 
 def test_a_model_that_overflows_says_so_without_a_traceback(server: Server) -> None:

@@ -59,7 +59,7 @@ POINTER = re.compile(r"\x1b\]22;[a-z-]*\x07")
 
 def visible(data: bytes) -> str:
     """Return output without the sequences that Textual itself draws with."""
-    return re.sub(r"\x1b\[[0-?]*[ -/]*[@-~]", "", data.decode())
+    return re.sub(r"\x1b\[[0-?]*[ -/]*[@-~]", "", data.decode(errors="replace"))
 
 
 @pytest.fixture

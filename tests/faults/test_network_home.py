@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import platform
 import signal
 import sqlite3
 from contextlib import closing
@@ -17,7 +18,15 @@ from footplate.jobfile.document import parse
 from footplate.local import processes
 from footplate.local.metrics import Metrics
 from footplate.local.store import Store
+from footplate.workspace import Conflict
 from footplate.workspace.open import open_workspace
+
+PIPELINE = """
+type: pipeline
+jobs:
+  one: {command: 'touch ${{outputs.o}}/x', environment: 'azureml:e:1', outputs: {o: }}
+  two: {command: 'test -e ${{inputs.d}}/x', environment: 'azureml:e:1', inputs: {d: '${{parent.jobs.one.outputs.o}}'}}
+"""
 
 
 @pytest.fixture
@@ -41,12 +50,14 @@ async def test_jobs_sweeps_and_two_consoles_work_without_a_write_ahead_log(nfs, 
         "objective: {goal: maximize, primary_metric: acc}\nlimits: {max_total_trials: 2, max_concurrent_trials: 2}\n"
     )
     await workspace.submit(parse(sweep, tmp_path / "sweep.yml", tmp_path), "s")
+    await workspace.submit(parse(PIPELINE, tmp_path / "pipeline.yml", tmp_path), "p")
     await asyncio.gather(
         *(consoles[number % 2].submit(job_file(tmp_path, "true"), f"j{number}") for number in range(6))
     )
-    for name in ("s", *(f"j{number}" for number in range(6))):
+    for name in ("s", "p", *(f"j{number}" for number in range(6))):
         assert (await ended(workspace, name)).status == "Completed"
-    assert len(await all_jobs(consoles[1])) == 7
+    assert len(await all_jobs(consoles[1])) == 8
+    assert {job.status for job in await consoles[1].children("p")} == {"Completed"}
     assert journal(home / "footplate.db") == "delete"
     for console in consoles:
         await console.close()
@@ -111,3 +122,44 @@ def test_the_metrics_store_is_made_with_the_journal_of_its_place(nfs, tmp_path, 
 def test_what_the_kernel_calls_a_network_file_system_is_one(monkeypatch, tmp_path, kind):
     mount = f"30 22 0:25 / {tmp_path} rw - {kind} server:/home rw"
     assert mounts.file_system(tmp_path / "home", f"22 1 8:1 / / rw - ext4 /dev/sda1 rw\n{mount}\n") in mounts.NETWORK
+
+
+async def test_a_job_whose_machine_never_comes_back_is_not_said_to_run_and_can_be_ended(
+    nfs, workspace, home, tmp_path, monkeypatch
+):
+    sweep = (
+        "type: sweep\ntrial: {command: 'sleep 600 # ${{search_space.x}}', environment: 'azureml:e:1'}\n"
+        "search_space: {x: {type: choice, values: [1]}}\nsampling_algorithm: grid\n"
+        "objective: {goal: maximize, primary_metric: acc}\nlimits: {max_total_trials: 1}\n"
+    )
+    await workspace.submit(parse(sweep, tmp_path / "sweep.yml", tmp_path), "s")
+    await until_job(workspace, "s", lambda job: "1 active" in job.note)
+    await until_job(workspace, "s_0", lambda job: job.status == "Running")
+    folders = [home / "jobs" / name for name in ("s", "s_0")]
+    until((folders[0] / ".heartbeat").exists)
+    with closing(sqlite3.connect(home / "footplate.db")) as db:  # the sweep's own process sees no network here
+        db.execute("UPDATE job SET host = ? WHERE name = 's_0'", (platform.node(),))
+        db.commit()
+    (folders[1] / ".heartbeat").touch()
+    monkeypatch.setattr("platform.node", lambda: "elsewhere")
+    with pytest.raises(Conflict, match="not NotResponding"):
+        await workspace.cancel("s", force=True)
+    assert (await workspace.job("s")).status == "Running"
+    with closing(sqlite3.connect(home / "footplate.db")) as db:
+        pids = [pid for (pid,) in db.execute("SELECT supervisor_pid FROM job")]
+    for pid in pids:
+        os.kill(pid, signal.SIGKILL)
+        until(lambda pid=pid: processes.start_time(pid) is None)
+    for folder in folders:
+        os.utime(folder / ".heartbeat", (1, (folder / ".heartbeat").stat().st_mtime - 600))
+    for job in (await workspace.job("s"), (await all_jobs(workspace))[0], (await workspace.children("s"))[0]):
+        assert job.status == "NotResponding"
+        assert job.active
+        assert "for 10m" in job.note
+        assert f"footplate cancel {job.name} --force" in job.note
+    ended_now = await workspace.cancel("s", force=True)
+    assert (ended_now.status, "gave no sign of life" in ended_now.note) == ("Canceled", True)
+    assert (await workspace.job("s_0")).status == "Canceled"
+    assert (await workspace.cancel("s", force=True)).status == "Canceled"
+    monkeypatch.undo()  # the machine comes back: nothing goes on
+    assert {(await workspace.job(name)).status for name in ("s", "s_0")} == {"Canceled"}

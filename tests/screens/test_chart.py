@@ -11,8 +11,9 @@ import pytest
 from tests.screens.conditions import drawn
 from textual.app import App, ComposeResult
 
+from footplate.operations.scales import Scale
 from footplate.widgets.bars import Bar, Bars, bar_text, percent_text
-from footplate.widgets.chart import Chart, Series, axis_labels, number_text, sparkline
+from footplate.widgets.chart import Chart, Series, number_text, sparkline
 
 CASES = Path(__file__).parents[3] / "shared" / "cases" / "metrics"
 
@@ -96,17 +97,20 @@ async def test_one_value_is_a_number() -> None:
 
 
 @pytest.mark.parametrize(
-    ("series", "text"),
+    ("series", "texts"),
     [
-        ([], "No metrics yet"),
-        ([Series("loss", [])], "No metrics yet"),
-        ([Series("loss", [(0, math.nan), (1, math.inf)])], "all 2 values so far are NaN/inf"),
+        ([], ["No metrics yet"]),
+        ([Series("loss", [])], ["No metrics yet"]),
+        (
+            [Series("loss", [(0, math.nan), (1, math.inf)])],
+            ["● loss – (2 NaN/inf)", "all 2 values so far are NaN/inf"],
+        ),
     ],
 )
-async def test_no_curve_is_a_sentence(series: list[Series], text: str) -> None:
+async def test_no_curve_is_a_sentence(series: list[Series], texts: list[str]) -> None:
     app = ChartApp(series)
     async with app.run_test(size=(60, 12)):
-        assert [line for line in app.lines if line] == [text]
+        assert [line for line in app.lines if line] == texts
 
 
 @pytest.mark.parametrize(
@@ -153,10 +157,10 @@ def test_number_text(value: float, text: str) -> None:
 
 
 def test_axis_labels_are_round_and_alike() -> None:
-    labels = axis_labels(0.107, 2.35, 17)
+    labels = Scale(0.107, 2.35).rows(17)
     assert list(labels.values()) == ["0.5", "1.0", "1.5", "2.0"]
     assert all(0 <= row < 17 for row in labels)
-    assert list(axis_labels(0.871, 0.874, 10).values()) == ["0.871", "0.872", "0.873", "0.874"]
+    assert list(Scale(0.871, 0.874).rows(10).values()) == ["0.871", "0.872", "0.873", "0.874"]
 
 
 def test_sparkline() -> None:

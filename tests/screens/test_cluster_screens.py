@@ -153,6 +153,8 @@ async def test_nodes_and_idle_time_are_changed_and_a_cluster_goes_when_its_name_
         await until(pilot, lambda: _cells(app, "pair")[4] == "0–2")
         await pilot.press("x")
         await until(pilot, lambda: isinstance(app.screen, ConfirmDialog) and app.screen.query("#typed"))
+        await until(pilot, lambda: app.focused is not None)
+        assert app.focused.id == "cancel"  # enter at once deletes nothing, what is typed goes into the line
         await pilot.press(*"pair", "enter")
         await until(pilot, lambda: isinstance(app.screen, ClustersScreen) and "pair" not in names(app))
 

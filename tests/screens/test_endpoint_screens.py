@@ -20,6 +20,7 @@ from footplate.screens.monitor import MonitorScreen
 from footplate.screens.server_log import ServerLog
 from footplate.widgets.chart import Chart
 from footplate.widgets.chrome import KeyLine
+from footplate.widgets.log_view import LogView
 from footplate.workspace import Deployment, Endpoint
 
 BLUE_AND_GREEN = endpoint(deployment("blue"), deployment("green"), traffic={"blue": 90, "green": 10})
@@ -55,6 +56,10 @@ def said(app: FootplateApp, part: str = "#verdict") -> str:
     return str(app.screen.query_one(part, Static).render())
 
 
+def log(app: FootplateApp) -> str:
+    return app.screen.query_one(LogView).text(0, 9)
+
+
 def fields(app: FootplateApp) -> list[Input]:
     return list(app.screen.query(Input))
 
@@ -86,10 +91,8 @@ async def test_a_long_fault_is_one_line_in_the_list_and_whole_above_the_log(fake
         assert cells(app)["birds/blue"][-1] == "init() failed: no model.json"
         await until(pilot, lambda: "no model.json   l shows the rest" in said(app, "#explain"))
         await pilot.press("l")
-        await until(
-            pilot, lambda: isinstance(app.screen, ServerLog) and "inference-server of blue" in said(app, "#text")
-        )
-        assert "[/x] FileNotFoundError" in said(app, "#text")
+        await until(pilot, lambda: isinstance(app.screen, ServerLog) and "inference-server of blue" in log(app))
+        assert "[/x] FileNotFoundError" in said(app, "#error")
 
 
 async def test_traffic_is_shifted_only_when_it_sums_to_100_and_old_and_new_are_shown(fake):
@@ -98,16 +101,20 @@ async def test_traffic_is_shifted_only_when_it_sums_to_100_and_old_and_new_are_s
         await until(pilot, lambda: isinstance(app.screen, FieldsDialog) and len(fields(app)) == 2)
         act = app.screen.query_one("#act", Button)
         await until(pilot, lambda: act.disabled)  # nothing is changed yet
+        assert app.focused is not None
+        assert app.focused.id == "cancel"  # live traffic: enter at once changes nothing
         blue, green = fields(app)
+        blue.focus()
         blue.value = "50"
         await until(pilot, lambda: "sum to 60" in said(app))
         assert act.disabled
         await pilot.press("enter", "enter")
         assert isinstance(app.screen, FieldsDialog)
+        assert app.focused.id == "cancel"  # from the last field, too
         assert state(fake).traffic == {"blue": 90, "green": 10}
         green.value = "50"
         await until(pilot, lambda: said(app) == "blue 90 → 50, green 10 → 50 %")
-        await pilot.press("enter")
+        await pilot.press("right", "enter")
         await until(pilot, lambda: state(fake).traffic == {"blue": 50, "green": 50})
         await until(pilot, lambda: isinstance(app.screen, EndpointsScreen))
 
@@ -120,7 +127,7 @@ async def test_traffic_that_was_changed_meanwhile_is_not_overwritten_and_what_wa
         fields(app)[0].value, fields(app)[1].value = "0", "100"
         fake.endpoint_state = replace(BLUE_AND_GREEN, traffic={"blue": 30, "green": 70})
         await until(pilot, lambda: not app.screen.query_one("#act", Button).disabled)
-        await pilot.press("tab", "enter")
+        await pilot.press("right", "enter")
         await until(pilot, lambda: app.screen is not first and isinstance(app.screen, FieldsDialog) and fields(app))
         assert state(fake).traffic == {"blue": 30, "green": 70}
         assert any("changed meanwhile" in notice.message for notice in app._notifications)
@@ -196,10 +203,10 @@ async def test_keys_are_hidden_until_asked_for_copied_and_made_anew_after_asking
 async def test_the_logs_of_both_containers_can_be_read(fake):
     async with on_endpoints(fake) as (app, pilot):
         await pilot.press("down", "l")
-        await until(pilot, lambda: isinstance(app.screen, ServerLog) and said(app, "#text").strip())
-        await until(pilot, lambda: said(app, "#text") == "[bold]inference-server of blue")
+        await until(pilot, lambda: isinstance(app.screen, ServerLog) and log(app))
+        await until(pilot, lambda: log(app) == "[bold]inference-server of blue")
         await pilot.press("tab")
-        await until(pilot, lambda: said(app, "#text") == "[bold]storage-initializer of blue")
+        await until(pilot, lambda: log(app) == "[bold]storage-initializer of blue")
         await pilot.press("escape")
         await until(pilot, lambda: isinstance(app.screen, EndpointsScreen))
 

@@ -17,13 +17,14 @@ from textual.widgets import Input, Static
 
 from footplate.app import FootplateApp
 from footplate.jobfile.document import parse
-from footplate.screens.dialogs import FieldsDialog
+from footplate.screens.dialogs import ConfirmDialog, FieldsDialog
 from footplate.screens.job import JobScreen
 from footplate.screens.job_children import ChildrenPane
 from footplate.widgets.chart import Chart
 from footplate.widgets.graph import GraphView
+from footplate.widgets.scatter import Scatter
 from footplate.widgets.virtual_table import VirtualTable
-from footplate.workspace import Service, Stage
+from footplate.workspace import MetricPoint, Service, Stage
 
 SWEEP = """\
 type: sweep
@@ -119,7 +120,7 @@ async def test_trials_are_a_table_with_the_best_first_and_marked_by_more_than_co
             "best ★ sweep_1 0.200",
         ):
             assert part in said(app)
-        await until(pilot, lambda: app.screen.query_one(Chart).display)
+        await until(pilot, lambda: app.screen.query_one("#plots").display)
         await until(pilot, lambda: "best so far" in drawn(app.screen.query_one(Chart))[0])
         fake.made_up_children["sweep"][0] = trial(0, 0.1)
         fake.made_up["sweep"] = replace(fake.made_up["sweep"], best_child="sweep_0")
@@ -136,17 +137,96 @@ async def test_the_note_of_a_sweep_says_in_its_own_line_that_the_metric_is_missi
     with_sweep(fake, trial(0, None, status="Running"), note=note)
     async with on_job(fake, "sweep", "children", (80, 24)) as (app, pilot):
         await until(pilot, lambda: note in said(app).splitlines())
-        assert not app.screen.query_one(Chart).display
+        assert not app.screen.query_one("#plots").display
         await pilot.press("R")
         await until(pilot, lambda: any("has logged val_loss" in notice.message for notice in app._notifications))
         assert isinstance(app.screen, JobScreen)
+
+
+async def test_a_parameter_is_plotted_against_the_metric_and_the_trial_under_the_cursor_pointed_out(fake):
+    with_sweep(
+        fake,
+        trial(0, 0.5, parameters={"lr": 0.001, "optimizer": "adam"}, started=NOW),
+        trial(1, 0.2, parameters={"lr": 0.01, "optimizer": "sgd"}, started=NOW),
+        trial(2, float("nan"), parameters={"lr": 0.1, "optimizer": "sgd"}, status="Failed"),
+        best_child="sweep_1",
+    )
+    fake.file = parse(
+        SWEEP.replace("uniform, min_value: 0.1, max_value: 0.9", "loguniform, min_value: -7, max_value: 0"),
+        None,
+        Path.cwd(),
+    )
+    curves = {"sweep_0": [0.9, 0.5], "sweep_1": [0.8, 0.4, 0.2]}
+
+    async def metrics(name):
+        values = curves.get(name, [])
+        return {"val_loss": [MetricPoint(at, NOW, value) for at, value in enumerate(values)]}
+
+    fake.metrics = metrics
+    async with on_job(fake, "sweep", "children", (140, 40)) as (app, pilot):
+        scatter = app.screen.query_one(Scatter)
+        await until(pilot, lambda: scatter.display and "val_loss over lr (log)" in drawn(scatter)[0])
+        assert "by its best value, not its last" in said(app)
+        lines = drawn(scatter)
+        assert "★ 0.01 → 0.2" in lines[0], "the best is under the cursor"
+        plot = "".join(lines[1:])
+        assert (plot.count("•"), plot.count("★"), plot.count("×")) == (1, 1, 1)
+        columns = {sign: next(line.index(sign) for line in lines[1:] if sign in line) for sign in "•★×"}
+        assert columns["★"] - columns["•"] == pytest.approx(columns["×"] - columns["★"], abs=1), "even on a log axis"
+        await until(pilot, lambda: trials(app).rows[0].cells[5].text == "█▃▁", 30)
+        await pilot.press("down")
+        await until(pilot, lambda: "◆ 0.001 → 0.5" in drawn(scatter)[0])
+        await pilot.press("p", "p")
+        await until(pilot, lambda: "val_loss over optimizer" in drawn(scatter)[0])
+        assert drawn(scatter)[-1].split() == ["adam", "sgd"]
+        assert "(log)" not in drawn(scatter)[0]
+
+
+async def test_plots_come_on_a_low_screen_when_they_are_asked_for(fake):
+    with_sweep(fake, trial(0, 0.5), trial(1, 0.2))
+    async with on_job(fake, "sweep", "children", (80, 24)) as (app, pilot):
+        await until(pilot, lambda: len(trials(app).rows) == 2)
+        seen = []
+        for _ in range(4):
+            pane = app.screen.query_one(ChildrenPane)
+            shown = pane.has_class("plotted")
+            seen.append(
+                (shown and app.screen.query_one(Chart).display, shown and app.screen.query_one(Scatter).display)
+            )
+            await pilot.press("p")
+        assert seen == [(False, False), (True, False), (False, True), (False, False)]
+
+
+async def test_a_trial_is_cancelled_from_the_table(fake):
+    with_sweep(fake, trial(0, 0.5), trial(1, None, status="Running"), trial(2, None, status="Queued"))
+    asked = []
+
+    async def cancel(name):
+        asked.append(name)
+        return replace(fake.made_up[name], status="CancelRequested")
+
+    fake.cancel = cancel
+    async with on_job(fake, "sweep", "children") as (app, pilot):
+        await until(pilot, lambda: len(trials(app).rows) == 3)
+        await pilot.press("X")
+        await until(pilot, lambda: any("sweep_0 has ended" in notice.message for notice in app._notifications))
+        trials(app).move_to("sweep_1")
+        await pilot.press("space", "space", "X")
+        await until(pilot, lambda: isinstance(app.screen, ConfirmDialog))
+        assert "Cancel 2 jobs?" in "\n".join(str(part.render()) for part in app.screen.query(Static))
+        await pilot.press("escape")
+        assert asked == []
+        await pilot.press("X")
+        await until(pilot, lambda: isinstance(app.screen, ConfirmDialog))
+        await pilot.press("tab", "enter")
+        await until(pilot, lambda: asked == ["sweep_1", "sweep_2"])
 
 
 async def test_a_sweep_registers_the_model_of_its_best_trial_and_says_which(fake):
     with_sweep(fake, trial(0, 0.5), trial(1, 0.2), best_child="sweep_1", status="Completed")
     asked = []
 
-    async def register(name, source, description=""):
+    async def register(name, source, description="", output=None):
         asked.append((name, source))
 
     fake.register = register

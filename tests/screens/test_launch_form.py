@@ -303,6 +303,9 @@ async def test_errors_are_named_before_a_launch_and_can_be_forced(home):
         await send(pilot, "f5")
         await wait(pilot, lambda: isinstance(app.screen, ConfirmDialog) and app.screen.focused)
         assert "no cluster nowhere" in " ".join(str(w.render()) for w in app.screen.query(".text"))
+        assert (
+            str(screen.query_one("#launch", Button).label) == "Launch with 1 error …"
+        )  # nothing is launching behind it
         await send(pilot, "enter")  # it starts on the harmless answer
         await wait(pilot, lambda: app.screen is screen)
         assert [job async for page in app.workspace.jobs(JobFilter()) for job in page] == []
@@ -636,7 +639,7 @@ async def test_the_keys_that_lead_on_stay_in_the_key_line_of_80_columns(home):
     async with app.run_test(size=(80, 24)) as pilot:
         await open_form(app, pilot, COMMAND)
         keys = str(app.screen.query_one(KeyLine).render())
-        for key in ("f5 launch", "f8 next fault", "^s save", "esc back", "f1 help"):
+        for key in ("f5 launch", "f2 pick", "f3 runs", "f8 fault", "^s save", "esc back", "f1 help"):
             assert key in keys
         assert len(keys) <= 78
 

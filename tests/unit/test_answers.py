@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from footplate.operations.invoke import Request, explain, prepare
+from footplate.operations.invoke import Request, explain, last_exception, prepare
 from footplate.workspace import Answer, Invalid
 
 REQUEST = Request(b"", "image/png", (), 0.0)
@@ -44,6 +44,60 @@ def test_steps_of_another_shape_are_no_fault_of_the_answer(steps):
 def test_a_models_own_busy_answer_is_its_error():
     failed = explain("birds", REQUEST, answer(424, **{"ms-azureml-model-error-statuscode": "503"}))
     assert (failed.exit_code, failed.error) == (1, "The model failed (503): because")
+    refused = explain("birds", REQUEST, answer(424, **{"MS-AzureML-Model-Error-StatusCode": "400"}))
+    assert refused.error == "The model refused the request (400): because"
+
+
+def test_json_within_json_text_is_unwrapped_and_noted():
+    """Case s02: score.py calls json.dumps, and its server does too."""
+    inner = json.dumps({"label": "cat", "scores": [{"label": "cat", "probability": 0.9}]})
+    for layers in (1, 2):
+        body = inner
+        for _ in range(layers):
+            body = json.dumps(body)
+        prediction = explain("birds", REQUEST, answer(200, body.encode()))
+        assert (prediction.label, prediction.probability, prediction.error) == ("cat", 0.9, None)
+        assert "JSON within JSON" in prediction.notes[0]
+        assert prediction.document()["notes"] == list(prediction.notes)
+    assert explain("birds", REQUEST, answer(200, json.dumps(json.dumps(json.dumps(inner))).encode())).label is None
+    assert explain("birds", REQUEST, answer(200, inner.encode())).notes == ()
+
+
+def test_a_label_alone_is_an_answer():
+    prediction = explain("birds", REQUEST, answer(200, b'{"label": "\\u001b[2Jcat"}'))
+    assert (prediction.error, prediction.exit_code, prediction.probability, prediction.scores) == (None, 0, None, ())
+    assert prediction.label == "cat"
+    assert prediction.document()["probability"] is None
+    assert "without a probability" in prediction.notes[0]
+
+
+def test_an_error_within_a_200_is_an_error():
+    failed = explain("birds", REQUEST, answer(200, b'{"error": "expected 3 channels, got 4"}'))
+    assert (failed.exit_code, failed.error) == (1, "The model answered 200 with an error: expected 3 channels, got 4")
+
+
+LOG = """\
+2026-01-01 10:00:00 E [12] azmlinfsrv - Encountered Exception Traceback (most recent call last):
+  File "/srv/user_script.py", line 132, in invoke_run
+    run_output = self._wrapped_user_run(**run_parameters)
+  File "/code/score.py", line 9, in run
+    return model(batch)
+ValueError: shapes do not fit
+
+The above exception was the direct cause of the following exception:
+
+Traceback (most recent call last):
+  File "/srv/routes.py", line 1, in handle_score
+azureml_inference_server_http.server.user_script.UserScriptException: Caught an unhandled exception
+2026-01-01 10:00:00 I [12] gunicorn.access - "POST /score" 500
+note: this is no exception
+"""
+
+
+def test_the_scripts_own_exception_is_found_in_a_server_log():
+    assert last_exception(LOG) == "ValueError: shapes do not fit."
+    assert last_exception(LOG + LOG.replace("shapes do", "channels \x1b[2Jdo")).startswith("ValueError: channels do")
+    assert last_exception("all is well\nnote: nothing\n") == ""
 
 
 @pytest.mark.parametrize(

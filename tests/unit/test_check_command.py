@@ -178,3 +178,27 @@ def test_a_name_too_long_for_the_system_is_a_sentence(footplate, command, name):
     # A bare name may also be a template's.
     bare = command[0] == "launch" and name == "a" * 300
     assert ("neither a file nor a template" if bare else "cannot be read: File name too long") in done.stderr
+
+
+RAY = "command: echo\nenvironment: azureml:e:1\ndistribution:\n  type: ray\n"
+SPARK_STEP = "type: pipeline\njobs:\n  one: {type: command, command: echo, environment: 'azureml:e:1', compute: 'azureml:local'}\n"
+SPARK_STEP += "  two: {type: spark, entry: {file: a.py}, resources: {instance_type: a, runtime_version: '3.4'}}\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "place", "said"),
+    [
+        (RAY, "4:9", "a job with distribution 'ray', which the local workspace does not run. [refused]"),
+        (SPARK_STEP, "1:7", "Step two of job.yml is a spark step, which Azure ML itself runs. [refused]"),
+    ],
+)
+def test_what_this_machine_does_not_run_is_told_where_it_is_asked_and_only_there(footplate, text, place, said):
+    (footplate.folder / "job.yml").write_text(text)
+    done = footplate("check", "--workspace", "local", "job.yml")
+    assert done.returncode == 2
+    assert done.stdout.startswith(f"job.yml:{place}: error: ")
+    assert said in done.stdout.splitlines()[0]
+    assert "refused" not in footplate("check", "job.yml").stdout
+    dry = footplate("launch", "job.yml", "--dry-run")
+    assert said in dry.stderr
+    assert dry.returncode == 0  # the file may be meant for another workspace

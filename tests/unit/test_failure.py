@@ -1,10 +1,10 @@
-"""The one line that says why a rank failed."""
+"""The one line that says why a job on this machine failed."""
 
 from __future__ import annotations
 
 import pytest
 
-from footplate.local.failure import describe
+from footplate.local.failure import explain
 
 CHAINED = """\
 epoch 1
@@ -37,10 +37,16 @@ OSError: image file is truncated
 """
 
 
+def logs(folder, *texts):
+    files = {rank: folder / f"std_log_process_{rank}.txt" for rank in range(len(texts))}
+    for file, text in zip(files.values(), texts, strict=True):
+        file.write_text(text)
+    return files
+
+
 @pytest.mark.parametrize(
     ("log", "code", "expected"),
     [
-        (CHAINED, 1, "ValueError: no such bird (exit code 1)"),
         (WORKER, 1, "OSError: image file is truncated (exit code 1)"),
         (
             "starting\nbash: line 1: trian.py: command not found\n\n",
@@ -55,19 +61,29 @@ OSError: image file is truncated
     ],
 )
 def test_the_cause_is_one_clean_line(tmp_path, log, code, expected):
-    file = tmp_path / "std_log.txt"
-    file.write_text(log)
-    assert describe(file, code) == expected
+    assert explain(logs(tmp_path, log), {0: code}, 0) == expected
+
+
+def test_the_rank_that_raised_is_blamed_and_not_the_one_that_ended_first(tmp_path):
+    bystander = "Traceback (most recent call last):\n  File 'a.py'\nRuntimeError: Connection closed by peer\n"
+    said = explain(logs(tmp_path, bystander, CHAINED), {0: 1, 1: 1}, 0)
+    assert said == "rank 1: ValueError: no such bird (exit code 1)"
+    said = explain(logs(tmp_path, bystander, "epoch 3\n"), {0: 1, 1: 137}, 1)
+    assert said.startswith("rank 1: epoch 3 (ended by SIGKILL")
+
+
+def test_a_launcher_within_one_rank_is_seen_through(tmp_path):
+    text = "[rank0]: epoch 1\n" + "".join(f"[rank1]: {line}\n" for line in WORKER.splitlines())
+    assert explain(logs(tmp_path, text), {0: 1}, 0) == "rank 1: OSError: image file is truncated (exit code 1)"
 
 
 def test_a_long_message_is_cut_and_a_huge_log_is_read_from_its_end(tmp_path):
-    file = tmp_path / "std_log.txt"
-    file.write_text("noise\n" * 200_000 + "Traceback (most recent call last):\n  x\nValueError: " + "b" * 5000)
-    said = describe(file, 1)
+    text = "noise\n" * 200_000 + "Traceback (most recent call last):\n  x\nValueError: " + "b" * 5000
+    said = explain(logs(tmp_path, text), {0: 1}, 0)
     assert said.startswith("ValueError: bbb")
     assert said.endswith("… (exit code 1)")
     assert len(said) < 330
 
 
 def test_a_log_that_is_not_there_said_nothing(tmp_path):
-    assert describe(tmp_path / "none.txt", 1) == "it said nothing (exit code 1)"
+    assert explain({0: tmp_path / "none.txt"}, {0: 1}, 0) == "it said nothing (exit code 1)"

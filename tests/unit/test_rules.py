@@ -88,16 +88,28 @@ def test_every_action_has_a_method_where_it_applies():
     from footplate.actions import ACTIONS
     from footplate.app import FootplateApp
     from footplate.places import MODES
+    from footplate.screens.alerts import AlertsScreen
     from footplate.screens.cluster import ClusterScreen
+    from footplate.screens.compare import CompareScreen
     from footplate.screens.job import JobScreen
+    from footplate.screens.job_children import ChildrenPane
+    from footplate.screens.job_log import LogPane
     from footplate.screens.launch import LaunchScreen
     from footplate.screens.monitor import MonitorScreen
     from footplate.screens.pipeline import PipelineScreen
     from footplate.screens.templates import TemplatesScreen
+    from footplate.widgets.chart_grid import ChartGrid
+    from footplate.widgets.chart_pane import ChartPane
+    from footplate.widgets.failure_card import FailureCard
+    from footplate.widgets.log_panel import LogPanel
+    from footplate.widgets.log_view import LogView
 
     places = {name: type(make()) for name, make in MODES.items() if name != "launch"}
     places |= {"job": JobScreen, "launch": LaunchScreen, "pipeline": PipelineScreen}
     places |= {"templates": TemplatesScreen, "app": FootplateApp, "cluster": ClusterScreen, "monitor": MonitorScreen}
+    places |= {"chart": ChartGrid, "charts": ChartPane, "trials": ChildrenPane, "compare": CompareScreen}
+    places |= {"alerts": AlertsScreen, "ranks": LogPane, "failure": FailureCard}
+    places["log"] = type("Log", (LogPanel, LogView), {})  # the panel and its view share the log's keys
     missing = [
         f"{where}: {action.id}"
         for action in ACTIONS

@@ -374,3 +374,40 @@ def test_a_parallel_steps_script_and_input_are_there(folder):
         ("unbound", 6, "Did you mean ${{inputs.data}}?"),
         ("script-missing", 11, "Did you mean score.py?"),
     ]
+
+
+LIMITED = COMPONENT.replace(
+    "share: {type: number, default: 0.5}", "share: {type: number, default: 0.5, min: 0, max: 1}"
+).replace("note: {type: string, optional: true}", "note: {type: string, optional: true, enum: [short, long]}")
+
+
+@pytest.mark.parametrize(
+    ("given", "line", "said"),
+    [
+        ("share: 1.5", 6, "Input `share` of step clean is '1.5', which is above the most, 1."),
+        ("share: '-1'", 6, "Input `share` of step clean is '-1', which is below the least, 0."),
+        ("note: lnog", 6, "Input `note` of step clean is 'lnog', which is none of the values that it may have."),
+        ("share: '${{parent.inputs.s}}'", 2, "Input `share` of step clean is '2', which is above the most, 1."),
+        ("share: 1", 0, ""),
+        ("note: long", 0, ""),
+        ("share: {type: number, path: azureml:x:1}", 0, ""),
+    ],
+)
+def test_what_a_step_gives_lies_within_the_limits_of_its_component(folder, given, line, said):
+    (folder / "clean.yml").write_text(LIMITED)
+    text = f"inputs: {{s: 2, raw: 1}}\njobs:\n  clean:\n{FILE}    inputs: {{table: {{path: ./clean.yml}}, {given}}}\n"
+    found = [fault for fault in faults(folder, text) if fault.code == "beyond-limits"]
+    assert [(fault.line, fault.message) for fault in found] == ([(line, said)] if said else [])
+
+
+@pytest.mark.parametrize("wrong", ["default: 2", "default: -0.1", "min: 2"])
+def test_a_components_own_default_and_limits_fit_each_other(folder, wrong):
+    key = wrong.partition(":")[0]
+    (folder / "clean.yml").write_text(
+        "\n".join(
+            line.replace(f"{key}: {'0.5' if key == 'default' else '0'}", wrong) if "share:" in line else line
+            for line in LIMITED.split("\n")
+        )
+    )
+    _, found = check_file(folder / "clean.yml")
+    assert [fault.code for fault in found] == ["beyond-limits"]

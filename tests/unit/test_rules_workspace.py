@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -51,7 +52,9 @@ def told(text: str, facts: WorkspaceFacts = FACTS) -> list[tuple[str, str, int]]
 )
 def test_each_example_has_its_fault_at_its_line(code):
     line = next(n for n, text in enumerate(code.example.splitlines(), 1) if text.endswith("# here"))
-    assert told(code.example) == [(code.id, code.severity, line)]
+    label = document.parse(code.example, None, Path("/nowhere")).label
+    refused = (f"{label} line {line}: this is a job that does not run here.", "") if code.id == "refused" else None
+    assert told(code.example, replace(FACTS, refused=refused)) == [(code.id, code.severity, line)]
 
 
 @needs_cases

@@ -196,3 +196,16 @@ def test_last_state_wins_even_when_blank() -> None:
 )
 def test_size_text(count: int, text: str) -> None:
     assert size_text(count) == text
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-be", "utf-16-le"])
+def test_utf_16_of_windows_is_readable(encoding: str) -> None:
+    lines = [parse_line(raw) for raw in "hello there\r\nlr 0.1, step 2\r\n".encode(encoding).split(b"\n")]
+    assert [line.text for line in lines] == ["hello there", "lr 0.1, step 2", ""]
+    assert not any(line.removed for line in lines[:2])
+
+
+def test_an_erased_line_is_what_came_after() -> None:
+    line = parse_line(b"\r\x1b[2K 10%\x1b[2K\x1b[K\x1b[32m 20%\x1b[0m\x1b[K")
+    assert (line.text, line.removed) == (" 20%", False)
+    assert parse_line(b"download 100%\r\x1b[K").text == ""

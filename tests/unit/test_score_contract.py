@@ -98,6 +98,9 @@ def test_faulty_model_folders_are_explained(tmp_path: Path) -> None:
         artefact(tmp_path / "classes", classes=[]): "classes",
         artefact(tmp_path / "block", preprocessing=PREPROCESSING | {"crop": -1}): "preprocessing.crop",
         artefact(tmp_path / "shape", input_shape=[1, 28, 28]): "input_shape",
+        artefact(tmp_path / "limit", limits={"batch": 0}): "limits.batch",
+        artefact(tmp_path / "no limit", limits={"pixels": 10**12}): "from 1 to 400000000",
+        artefact(tmp_path / "odd limit", limits={"bytes": 1}): "body_bytes, pixels, batch and nothing else",
         artefact(tmp_path / "unknown", architecture="resnet7"): "no architecture 'resnet7'",
         artefact(tmp_path / "damaged"): "cannot be read",
         tmp_path / "none": "does not exist",
@@ -130,7 +133,50 @@ def test_the_nearest_model_wins_over_a_deeper_one(tmp_path: Path) -> None:
     assert "format 7" in read_all(tmp_path / "near")[0]
 
 
-@pytest.mark.parametrize("module", ["artefact", "bodies", "engine", "pictures", "predictions", "preprocessing"])
+# Reads limits from model.json and a body by them, then the CPU limits of the folders that follow.
+LIMITED = """
+import io, json, sys
+from pathlib import Path
+sys.path.insert(0, sys.argv[1])
+from types import SimpleNamespace
+from artefact import open_artefact
+from bodies import BadRequest, read_body, read_content
+from threads import cpu_limit, threads
+limits = open_artefact(Path(sys.argv[2])).limits
+answers = []
+for body in (b"x" * 11, b'{"images": ["", "", ""]}'):
+    try:
+        body = read_body(SimpleNamespace(method="POST", stream=io.BytesIO(body)), limits) if len(body) < 12 else body
+        read_content("application/json", body, limits)
+    except BadRequest as fault:
+        answers.append([fault.status, str(fault)])
+print(json.dumps([answers, [cpu_limit(Path(folder)) for folder in sys.argv[3:]], threads()]))
+"""
+
+
+def test_limits_are_model_jsons_and_threads_the_instances(tmp_path: Path) -> None:
+    folder = artefact(tmp_path / "model", limits={"body_bytes": 10, "batch": 2})
+    groups = {"second": {"cpu.max": "150000 100000"}, "none": {"cpu.max": "max 100000"}, "nothing": {}}
+    groups["first"] = {"cpu/cpu.cfs_quota_us": "400000", "cpu/cpu.cfs_period_us": "100000"}
+    groups["first-none"] = {"cpu/cpu.cfs_quota_us": "-1", "cpu/cpu.cfs_period_us": "100000"}
+    for name, files in groups.items():
+        for file, text in files.items():
+            (tmp_path / name / file).parent.mkdir(parents=True, exist_ok=True)
+            (tmp_path / name / file).write_text(text + "\n")
+    command = [sys.executable, "-c", LIMITED, str(SCORE), str(folder), *(str(tmp_path / name) for name in groups)]
+    for variables, expected in (({"OMP_NUM_THREADS": "3"}, 3), ({"WORKER_COUNT": "1000"}, 1)):
+        done = subprocess.run(command, capture_output=True, text=True, check=True, env=variables)
+        answers, found, count = json.loads(done.stdout)
+        assert [status for status, _ in answers] == [413, 400]
+        assert "There are 3 pictures; one request takes 1 to 2." in answers[1][1]
+        assert found == [1.5, None, None, 4.0, None]
+        assert count == expected
+
+
+MODULES = [path.stem for path in SCORE.glob("*.py") if path.stem != "score"]
+
+
+@pytest.mark.parametrize("module", MODULES)
 def test_no_module_of_the_score_folder_imports_torch_at_the_start(module: str) -> None:
     script = f"import sys; sys.path.insert(0, {str(SCORE)!r}); import {module}; print('torch' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)

@@ -17,7 +17,7 @@ from footplate.jobfile.check import check_file
 from footplate.jobfile.plan import sweep_plan
 
 ROOT = Path(__file__).resolve().parents[2]
-TEMPLATES = ["train.yml", "train-distributed.yml", "sweep.yml"]
+TEMPLATES = ["train.yml", "train-distributed.yml", "train-frozen.yml", "sweep.yml"]
 
 
 @pytest.fixture(params=TEMPLATES)
@@ -60,7 +60,7 @@ def command_of(job: dict[str, Any]) -> str:
 def test_every_input_is_used_and_every_use_is_an_input(template: Path) -> None:
     job = content(template)
     used = re.findall(r"\$\{\{(\w+)\.(\w+)\}\}", command_of(job))
-    there = [(section, name) for section in ("inputs", "search_space") for name in job.get(section, ())]
+    there = [(section, name) for section in ("inputs", "outputs", "search_space") for name in job.get(section, ())]
     assert sorted(used) == sorted(there)
 
 

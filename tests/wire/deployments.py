@@ -142,6 +142,11 @@ def _check_deployment(state: State, given: Body) -> None:
     model = state.key("models", given.get("model"))
     if model and model not in state.models:
         raise errors.bad_argument(f"Model {model.replace('/', ':')} was not found.", "ModelNotFound")
+    shared = re.fullmatch(
+        r"azureml://registries/([^/]+)/models/([^/]+)/versions/([^/]+)", str(given.get("model") or "")
+    )
+    if shared and "/".join(shared.groups()) not in state.registry_assets.get("models", {}):
+        raise errors.bad_argument(f"Model {shared[0]} was not found.", "ModelNotFound")
     if str(given["endpointComputeType"]).lower() == "managed":
         size = given.get("instanceType")
         if not size:

@@ -149,7 +149,12 @@ def batch_run_data(call: Call) -> Reply:
     """Several runs, by their names."""
     runs = call.wire.state.runs
     asked = {key: one["runId"] for key, one in (call.json.get("requests") or {}).items()}
-    found = {key: {"runMetadata": runs[name], "runDefinition": None} for key, name in asked.items() if name in runs}
+    wanted = {key for key, one in (call.json.get("requests") or {}).items() if one.get("selectRunMetadata")}
+    found = {
+        key: {"runMetadata": runs[name] if key in wanted else None, "runDefinition": None}
+        for key, name in asked.items()
+        if name in runs
+    }
     failed = {
         key: {"error": {"code": "NotFound", "message": f"Run {name} not found."}}
         for key, name in asked.items()

@@ -43,3 +43,5 @@ class JobPlan:
     epochs: int = 15
     metrics: Callable[[int, int, float], dict[str, float]] = training_metrics
     skill: float = 0.9
+    writes_to: str = ""
+    """The named output that it writes a file to, in place of a model in its default output."""

@@ -33,6 +33,9 @@ def answer_score(call: Call) -> Reply:
     if deployment is None or deployment["properties"]["provisioningState"] not in ("Succeeded", "Updating"):
         text = f"Deployment {chosen} was not found." if chosen else "No deployment has traffic."
         return Reply(404, text.encode())
+    wire.scored[name, str(chosen)] += 1
+    if not call.headers.get(_HEADER):
+        _mirror(wire, name, endpoint["properties"].get("mirrorTraffic") or {}, call)
     status, answer = state.scorer(ScoreCall(name, str(chosen), call.body, call.headers))
     data = answer if isinstance(answer, bytes) else json.dumps(answer).encode()
     headers = {_HEADER: str(chosen), "x-ms-server-version": "azmlinfsrv/1.5.1", "Content-Type": "application/json"}
@@ -54,6 +57,15 @@ def _refusal(wire: WireServer, name: str, mode: str, call: Call) -> Reply | None
         return None if good else Reply(403, b"key_auth_access_denied", {"Content-Type": "text/plain"})
     why = wire.tokens.why_not(header)
     return Reply(403 if token else 401, b"token_auth_access_denied") if why else None
+
+
+def _mirror(wire: WireServer, name: str, shares: dict[str, int], call: Call) -> None:
+    """Send its copy of a request to a deployment that mirrors, of a hundred requests exactly its share; nobody gets the answer."""
+    for deployment, share in shares.items():
+        asked = wire.mirrored[name, deployment] = wire.mirrored[name, deployment] + int(share)
+        if asked % 100 < int(share) and f"{name}/{deployment}" in wire.state.deployments:
+            wire.scored[name, deployment] += 1
+            wire.state.scorer(ScoreCall(name, deployment, call.body, call.headers))
 
 
 def _by_traffic(wire: WireServer, name: str, traffic: dict[str, int]) -> str | None:

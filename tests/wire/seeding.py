@@ -160,6 +160,18 @@ class Seeds:
         return body
 
     @_locked
+    def registry_model(self, registry: str, name: str, version: str = "1") -> Body:
+        """A model of a registry."""
+        given = {
+            "modelUri": f"https://shared.blob.{self._wire.storage_endpoint}/models/{name}",
+            "modelType": "custom_model",
+        }
+        body = assets.version_body(self._state, "models", name, version, given)
+        body["id"] = f"azureml://registries/{registry}/models/{name}/versions/{version}"
+        self._state.registry_assets.setdefault("models", {})[f"{registry}/{name}/{version}"] = body
+        return body
+
+    @_locked
     def endpoint(
         self, name: str, traffic: dict[str, int] | None = None, *, model: str = "birds/1", auth: str = "Key"
     ) -> Body:

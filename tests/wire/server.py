@@ -107,6 +107,10 @@ class WireServer:
         self.deployment_errors: dict[str, Body] = {}
         """How deployments fail, by `endpoint/name`: the error of their operation."""
         self.served: dict[str, Counter[str]] = {}
+        self.scored: Counter[tuple[str, str]] = Counter()
+        """Requests that each deployment of an endpoint had, mirrored ones too."""
+        self.mirrored: Counter[tuple[str, str]] = Counter()
+        """Per cent of requests that add up to copies for a deployment that mirrors."""
         """How many requests each deployment of an endpoint has had by traffic."""
         self.role = "Contributor"
         """The built-in role of whoever signs in: `permissions.ROLES`."""

@@ -66,6 +66,15 @@ def test_a_job_is_watched_to_its_end_with_its_values(footplate, wire):
     assert rest.splitlines()[-1].startswith("birds is Completed")
 
 
+def test_a_metric_that_crosses_its_bound_ends_watching(footplate, wire):
+    wire.plans["birds"] = JobPlan(epochs=2, metrics=lambda epoch, epochs, skill: {"val_acc": (0.5, 0.75)[epoch]})
+    wire.seed.submit("birds")
+    wire.advance(3600)
+    told = footplate.json("watch", "birds", "--for", "val_.*>0.6")
+    assert (told["outcome"], told["metric"], told["value"]) == ("met", "val_acc", 0.75)
+    assert footplate.json("watch", "birds", "--for", "val_acc>0.9", code=1)["outcome"] == "unmet"
+
+
 def test_the_trials_of_a_sweep_are_listed_with_their_values(footplate, wire):
     wire.seed.sweep("search", trials=2)
     wire.advance(3600)

@@ -10,6 +10,7 @@ import pytest
 from tests.wire import JobPlan, faults
 
 from footplate import settings
+from footplate.azure.list_details import MOST_METRICS
 from footplate.workspace import (
     Conflict,
     Invalid,
@@ -33,12 +34,23 @@ def paths(wire, method="GET"):
     return [seen.path.rpartition("/workspaces/ws")[2] for seen in wire.requests if seen.method == method]
 
 
+def lists(wire):
+    """The statuses of the answers to the list of jobs."""
+    return [seen.status for seen in wire.requests if seen.path.endswith("/jobs")]
+
+
 async def test_a_thousand_jobs_take_ten_requests_and_come_newest_first(wire, azure):
     wire.seed.jobs(1000)
     jobs = await listed(azure)
     assert [job.name for job in jobs] == [f"seed_{number:05d}" for number in range(1000, 0, -1)]
-    assert paths(wire) == ["/jobs"] * 10
+    asked = paths(wire)
+    assert [path for path in asked if path == "/jobs"] == ["/jobs"] * 10
     assert azure.reads_left == 249
+    # Beside the list, which is counted: the address of run history, a request to it a page, and the metric of a few.
+    assert [path.rpartition("/")[2] for path in paths(wire, "POST")] == ["batchrundata"] * 10
+    assert sorted({path.rpartition("/")[2] for path in asked} - {"jobs"}) == ["", "discovery", "get"]
+    assert [asked.count(path) for path in ("", "/discovery")] == [1, 1]
+    assert sum(path.endswith("/runs/get") for path in asked) <= MOST_METRICS
     assert {job.type for job in jobs} == {"command"}
     assert {job.compute for job in jobs} == {"cpu", "gpu"}
 
@@ -48,7 +60,7 @@ async def test_whoever_reads_one_page_asks_for_one(wire, azure):
     async for page in azure.jobs(JobFilter()):
         assert len(page) == 100
         break
-    assert paths(wire) == ["/jobs"]
+    assert paths(wire).count("/jobs") == len(paths(wire, "POST")) == 1
 
 
 async def test_jobs_are_filtered_by_words_status_and_archive(wire, azure):
@@ -191,6 +203,8 @@ async def test_what_footplate_cannot_do_on_azure_yet_is_said_and_nothing_is_sent
         "delete_job": lambda: azure.delete_job("x"),
         "delete_model": lambda: azure.delete_model("m:1"),
         "start_endpoint": lambda: azure.start_endpoint("birds"),
+        "usage": lambda: azure.usage("x"),
+        "rehearse": lambda: azure.rehearse("x", "preempt"),
     }
     assert {*acts, "demo"} == set(azure.capabilities)
     for name, act in acts.items():
@@ -297,16 +311,17 @@ async def test_a_short_retry_after_is_waited_for_and_a_long_one_told(wire, azure
     wire.seed.jobs(3)
     wire.faults.add("GET", "/jobs", faults.fail(429, retry_after=1))
     assert len(await listed(azure)) == 3
-    assert [seen.status for seen in wire.requests] == [429, 200]
+    assert lists(wire) == [429, 200]
     wire.faults.add("GET", "/jobs", faults.fail(429, retry_after=17), times=None)
     with pytest.raises(Throttled, match="Next try in 17 seconds") as refused:
         await listed(azure)
     assert refused.value.retry_after == 17
-    assert [seen.status for seen in wire.requests] == [429, 200, 429]
+    assert lists(wire) == [429, 200, 429]
+    asked = len(wire.requests)
     with pytest.raises(Throttled) as again:  # nothing is asked meanwhile, whoever asks
         await azure.clusters()
     assert 15 < again.value.retry_after < 17
-    assert len(wire.requests) == 3
+    assert len(wire.requests) == asked
 
 
 async def test_failures_come_as_sentences(wire, azure):
@@ -366,7 +381,7 @@ async def test_a_refused_token_is_replaced_where_there_is_another(wire, azure, m
     monkeypatch.setenv("FOOTPLATE_WIRE_TOKEN", wire.tokens.issue())
     wire.tokens.revoke(wire.token)
     assert len(await listed(azure)) == 1
-    assert [seen.status for seen in wire.requests] == [200, 401, 200]
+    assert lists(wire) == [200, 401, 200]
     monkeypatch.setenv("FOOTPLATE_WIRE_TOKEN", "")
     wire.faults.add("GET", "/jobs", faults.fail("token"), times=None)
     with pytest.raises(NotSignedIn):

@@ -150,3 +150,20 @@ async def test_what_azure_archives_is_not_deleted(azure) -> None:
             await act
     assert {"delete_model", "delete_job"} <= set(azure.capabilities)
     assert not {"submit", "register", "deploy", "create_endpoint", "delete_endpoint"} & set(azure.capabilities)
+
+
+async def test_a_model_of_a_registry_is_deployed_by_its_address(azure, wire) -> None:
+    wire.seed.registry_model("shared", "finch", "2")
+    address = "azureml://registries/shared/models/finch/versions/2"
+    for given in (address, "azureml://registries/shared/models/finch/labels/latest"):
+        assert (await azure.model(given)).reference == address
+    for given in ("azureml://registries/shared/models/finch/versions/3", "azureml://registries/shared/models/nobody"):
+        with pytest.raises(NotFound):
+            await azure.model(given)
+    deployment = await deploying.deploy(azure, address, "of-registry", "blue")
+    assert (deployment.state, deployment.model) == ("Succeeded", address)
+    assert (await azure.deploy("of-registry", "blue", address)).model == address
+    with pytest.raises(NotFound):
+        await deploying.deploy(azure, "azureml://registries/shared/models/wren/versions/1", "of-nothing", "blue")
+    with pytest.raises(NotFound):
+        await azure.endpoint("of-nothing")

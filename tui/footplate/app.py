@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import math
 import time
@@ -17,18 +16,19 @@ from textual.binding import Binding, BindingType
 from textual.reactive import reactive
 from textual.screen import Screen
 
-from footplate import paths, words
+from footplate import words
 from footplate.actions import actions
 from footplate.base_app import BaseApp
 from footplate.faults import record, unforeseen
 from footplate.places import LISTS, MODES
+from footplate.screens.alerting import Alerting
 from footplate.screens.base import ConsoleScreen
 from footplate.workspace import Invalid, Job, JobFilter, NotSignedIn, Workspace, WorkspaceError
 from footplate.workspace.open import open_workspace
 from footplate.workspace.read_only import read_only as as_read_only
 
 if TYPE_CHECKING:
-    from footplate.operations.spool import Spools
+    from footplate.logs.spool import Spools
 
 
 _SUMMARY_SECONDS = 3.0
@@ -64,13 +64,20 @@ class FootplateApp(BaseApp[None]):
     refused: reactive[frozenset[str]] = reactive(frozenset())
     """What the workspace cannot do, by its names in the capabilities: more may be known after signing in."""
 
-    def __init__(self, workspace: str | None = None, read_only: bool = False, view: str | None = None) -> None:
-        """Open the workspace. Raises WorkspaceError where it cannot be opened."""
+    watched: reactive[frozenset[tuple[str, str]]] = reactive(frozenset())
+    """Kind and name of what is on the watch list."""
+
+    def __init__(
+        self, workspace: str | None = None, read_only: bool = False, view: str | None = None, notice: str = ""
+    ) -> None:
+        """Open the workspace; `notice` is said when it is there. Raises WorkspaceError where it cannot be opened."""
         super().__init__()
         opened = open_workspace(workspace)
         self.read_only = read_only or opened.read_only
         self.workspace: Workspace = as_read_only(opened) if read_only and not opened.read_only else opened
         self.workspace_name = opened.name
+        self.alerting = Alerting(self)
+        self._notice = notice
         self._asks_sign_in = self._declined_sign_in = False
         self._summary_due = 0.0
         self.set_reactive(FootplateApp.place, self._place())
@@ -93,6 +100,9 @@ class FootplateApp(BaseApp[None]):
         self.set_interval(_SUMMARY_SECONDS, self._keep_summary)
         self.set_interval(_ACCESS_SECONDS, self._look_at_access)
         self.call_after_refresh(self.learn_capabilities)
+        self.call_after_refresh(self.alerting.begin)
+        if self._notice:
+            self.notify(self._notice, markup=False, timeout=6)
         first, _, expression = self._view.partition(" ")
         if first in MODES and first != self.current_mode:
             await self.switch(first)
@@ -100,17 +110,23 @@ class FootplateApp(BaseApp[None]):
             self.show_view(first, expression)
 
     async def on_unmount(self) -> None:
-        """Let go of the workspace, and of what was copied from it."""
+        """Let go of the workspace."""
+        await self.alerting.close()
         await self.workspace.close()
-        if "spools" in self.__dict__:
-            await asyncio.to_thread(self.spools.close)
 
     @cached_property
     def spools(self) -> Spools:
-        """The logs that were copied to be looked at."""
-        from footplate.operations.spool import Spools
+        """The copies of logs that lie elsewhere."""
+        from footplate.operations.logs import spools
 
-        return Spools(self.workspace, paths.cache() / "logs")
+        return spools(self.workspace)
+
+    @cached_property
+    def quiet_minutes(self) -> int:
+        """After how long without a sign a running job is said to make no progress; 0 for never."""
+        from footplate import settings
+
+        return settings.load().logs.quiet_minutes
 
     # How the workspace is reached
 
@@ -282,6 +298,16 @@ class FootplateApp(BaseApp[None]):
         if isinstance(self.screen, InvokeScreen):
             self.screen.aim(endpoint)
 
+    @work
+    async def show_endpoint(self, name: str) -> None:
+        """The list of endpoints, at one of them."""
+        from footplate.screens.listing import ListScreen
+
+        await self.action_go("endpoints")
+        if isinstance(self.screen, ListScreen):
+            self.screen.cursor_to = name
+            self.screen.poll()
+
     def show_jobs(self, expression: str) -> None:
         """The list of jobs, filtered."""
         self.show_view("jobs", expression)
@@ -297,6 +323,8 @@ class FootplateApp(BaseApp[None]):
 
     def summarise(self, jobs: Iterable[Job], as_of: datetime | None = None) -> None:
         """Say on every screen how many jobs run, wait, and failed today; and as of when, where that is not now."""
+        if as_of is None:
+            self.alerting.saw_jobs(jobs)
         today = datetime.now().astimezone().date()
         running = waiting = failed = 0
         for job in jobs:
@@ -352,6 +380,13 @@ class FootplateApp(BaseApp[None]):
     def act(self, doing: Coroutine[Any, Any, None]) -> None:
         """Ask and do in a worker of the app: what was agreed to goes on when its screen is left."""
         self.run_worker(doing, group="ask")
+
+    def action_alerts(self) -> None:
+        """What was told, and what is watched."""
+        from footplate.screens.alerts import AlertsScreen
+
+        if isinstance(self.screen, ConsoleScreen) and not isinstance(self.screen, AlertsScreen):
+            self.push_screen(AlertsScreen())
 
     def action_help_quit(self) -> None:
         """On ctrl+c, which does not leave: say what does."""

@@ -14,6 +14,7 @@ from textual.app import App
 from textual.filter import LineFilter
 from textual.worker import WorkerFailed
 
+from footplate import clipboard
 from footplate.faults import record
 from footplate.theme import THEME
 from footplate.widgets.control_filter import ControlFilter
@@ -27,6 +28,7 @@ class BaseApp(App[T]):
     """A program on the whole terminal. `unforeseen` is the fault that ended it, and where its traceback is."""
 
     TITLE = "footplate"
+    ESCAPE_TO_MINIMIZE = False  # what has the whole screen gives it back itself, one step back among others
 
     def __init__(self) -> None:
         super().__init__()
@@ -46,9 +48,20 @@ class BaseApp(App[T]):
         """Textual would print the traceback on the way out; `open_console` says where it is instead."""
         self._close_messages_no_wait()
 
+    def copy_to_clipboard(self, text: str) -> None:
+        """Hand a text to the terminal's clipboard, through tmux or screen where the console runs in one."""
+        self._clipboard = text
+        if self._driver is not None:
+            self._driver.write(clipboard.sequence(text))
+
     def get_line_filters(self) -> list[LineFilter]:
         """Every line drawn passes the filter that takes control characters out."""
         return [*super().get_line_filters(), _CONTROL_FILTER]
+
+    def send_to_terminal(self, sequence: str) -> None:
+        """Send the terminal a sequence that draws nothing, as one that rings or notifies, between two frames."""
+        if self._driver is not None and not self.is_headless:
+            self._driver.write(sequence)
 
     def leave_on_signals(self) -> None:
         """Leave cleanly on a signal; to be called in the running loop."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import os
 import sys
+import threading
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -25,6 +26,7 @@ def open_console(frame: Frame | None = None, view: str | None = None) -> int:
     # What is imported from here on lives as long as the console: looking through it for garbage again and again while it
     # is being loaded costs a tenth of the time to the first frame.
     gc.disable()
+    from footplate import last_workspace
     from footplate.app import FootplateApp
     from footplate.faults import unforeseen
     from footplate.logs.sanitise import clean
@@ -33,9 +35,12 @@ def open_console(frame: Frame | None = None, view: str | None = None) -> int:
     gc.freeze()
     gc.enable()
     name, read_only = (frame.workspace, frame.read_only) if frame else (None, False)
+    last, notice = None, ""
     while True:
         try:
-            app = FootplateApp(workspace=name, read_only=read_only, view=view)
+            if name is None and not notice and (last := last_workspace.remembered()):
+                name, notice = last, f"This is workspace {last}, as last time; --workspace opens another."
+            app = FootplateApp(workspace=name, read_only=read_only, view=view, notice=notice)
         except Unnamed as error:
             from footplate.screens.connect import ConnectApp
 
@@ -44,14 +49,18 @@ def open_console(frame: Frame | None = None, view: str | None = None) -> int:
                 continue
             return _ended(choosing) or _told(error)
         except WorkspaceError as error:
-            return _told(error)
+            if name is None or name != last:
+                return _told(error)
+            name, last, notice = None, None, f"Workspace {last}, of last time, cannot be opened: {error}"
+            continue
         except Exception as error:  # noqa: BLE001  nothing is drawn yet: a sentence, the traceback in the log
             print(clean(f"footplate: {unforeseen(error)}"), file=sys.stderr)
             return 1
+        threading.Thread(target=last_workspace.remember, args=(app.workspace_name,), daemon=True).start()
         app.run()
         if app.next_workspace is None:
             return _ended(app)
-        name, view = app.next_workspace, None
+        name, view, notice = app.next_workspace, None, ""
 
 
 def _told(error: WorkspaceError) -> int:

@@ -56,6 +56,15 @@ def cache() -> Path:
     return Path(platformdirs.user_cache_dir("footplate"))
 
 
+def state() -> Path:
+    """Folder of what consoles remember: `$FOOTPLATE_HOME/state`, else the XDG state folder's `footplate`. Raises Invalid."""
+    if given := _given("FOOTPLATE_HOME"):
+        return given / "state"
+    import platformdirs
+
+    return Path(platformdirs.user_state_dir("footplate"))
+
+
 def console_log() -> Path:
     """The console's own log: tracebacks that no screen shows."""
     return home() / "console.log"

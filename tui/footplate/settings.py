@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, TypeVar
@@ -40,6 +40,36 @@ class CheckSettings:
 
     severities: Mapping[str, str] = field(default_factory=dict)
     """The table `[check.severities]`: `error`, `warning`, `note` or `off` for a code of `footplate check`."""
+
+
+@dataclass(frozen=True)
+class AlertSettings:
+    """What is told of watched things, and how."""
+
+    defaults: bool = True
+    """Whether a toast tells how watched jobs end, that they stand still, and that a watched cluster or endpoint is in trouble."""
+    rules: Sequence[Mapping[str, Any]] = ()
+    """The tables `[[alerts.rules]]`, as `operations.alert_rules` reads them."""
+
+
+@dataclass(frozen=True)
+class ClipboardSettings:
+    """What is copied; each key has the environment name `FOOTPLATE_CLIPBOARD_<KEY>`."""
+
+    max_kb: int = 100
+    """The largest text that is handed to the terminal's clipboard; a larger one is kept in a file only."""
+
+
+@dataclass(frozen=True)
+class LogsSettings:
+    """How much of logs is kept on this machine, where they lie elsewhere; environment names `FOOTPLATE_LOGS_<KEY>`."""
+
+    keep_mb: int = 2000
+    """Of all logs together; what was looked at longest ago goes first."""
+    keep_file_mb: int = 500
+    """Of one log file; its beginning goes first, and the log says so."""
+    quiet_minutes: int = 10
+    """A running job whose logs and metrics stand still for so long is said to make no progress; 0: none is."""
 
 
 @dataclass(frozen=True)
@@ -86,9 +116,14 @@ class Settings:
     local: LocalSettings = field(default_factory=LocalSettings)
     serving: ServingSettings = field(default_factory=ServingSettings)
     check: CheckSettings = field(default_factory=CheckSettings)
+    alerts: AlertSettings = field(default_factory=AlertSettings)
+    clipboard: ClipboardSettings = field(default_factory=ClipboardSettings)
+    logs: LogsSettings = field(default_factory=LogsSettings)
     workspaces: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     """The tables `[workspaces.NAME]` as they stand in the file; read only for the workspace that is opened."""
     file: Path = field(default_factory=paths.config_file)
+    names_workspace: bool = False
+    """Whether file or environment say which workspace is opened."""
 
     def find(self, name: str) -> WorkspaceSettings:
         """The named workspace; `local` is always there. Raises Invalid with the known names, or for a key of its table.
@@ -118,7 +153,7 @@ def load(path: Path | None = None) -> Settings:
     """
     path = path or paths.config_file()
     raw = _read(path)
-    _refuse_unknown(raw, ("workspace", "workspaces", "local", "serving", "check"), path)
+    _refuse_unknown(raw, ("workspace", "workspaces", "local", "serving", "check", "alerts", "clipboard", "logs"), path)
     workspace = os.environ.get("FOOTPLATE_WORKSPACE") or raw.get("workspace", "local")
     if not isinstance(workspace, str):
         raise Invalid(f"{path}: workspace must be text in quotes, not {workspace!r}.", "Mend the settings file.")
@@ -128,8 +163,12 @@ def load(path: Path | None = None) -> Settings:
         local=_section(LocalSettings, raw.get("local", {}), path, "local", "FOOTPLATE_LOCAL_"),
         serving=_section(ServingSettings, raw.get("serving", {}), path, "serving", "FOOTPLATE_SERVING_"),
         check=_check(raw.get("check", {}), path),
+        alerts=_alerts(raw.get("alerts", {}), path),
+        clipboard=_section(ClipboardSettings, raw.get("clipboard", {}), path, "clipboard", "FOOTPLATE_CLIPBOARD_"),
+        logs=_section(LogsSettings, raw.get("logs", {}), path, "logs", "FOOTPLATE_LOGS_"),
         workspaces={name: _table(table, path, f"workspaces.{name}") for name, table in tables.items()},
         file=path,
+        names_workspace="workspace" in raw or bool(os.environ.get("FOOTPLATE_WORKSPACE")),
     )
 
 
@@ -181,25 +220,63 @@ def _check(value: object, path: Path) -> CheckSettings:
     return CheckSettings(severities)
 
 
+def _alerts(value: object, path: Path) -> AlertSettings:
+    table = _table(value, path, "alerts")
+    _refuse_unknown(table, ("defaults", "rules"), path, "alerts")
+    defaults, rules = table.get("defaults", True), table.get("rules", [])
+    if not isinstance(defaults, bool):
+        raise Invalid(f"{path}: alerts.defaults must be true or false, not {defaults!r}.", "Mend the settings file.")
+    if not isinstance(rules, list) or not all(isinstance(rule, dict) for rule in rules):
+        raise Invalid(f"{path}: alerts.rules must be tables.", "Write each as [[alerts.rules]] with keys below it.")
+    if rules:
+        from footplate.operations.alert_rules import read_rule  # seldom needed at the start
+
+        for number, rule in enumerate(rules):
+            try:
+                read_rule(rule)
+            except Invalid as error:
+                where = _rule_line(path, number, error.sentence.partition(" ")[0].rstrip(":"))
+                step = error.next_step or "Mend the settings file."
+                raise Invalid(f"{path}{where}: rule {number + 1} of alerts: {error.sentence}", step) from error
+    return AlertSettings(defaults, rules)
+
+
+def _rule_line(path: Path, number: int, key: str) -> str:
+    """`:LINE` of a key in the table `[[alerts.rules]]` of that number, else of the table; empty where neither stands so."""
+    lines = path.read_text(encoding="utf-8").splitlines()
+    heads = [at for at, line in enumerate(lines) if re.match(r"\s*\[\[\s*alerts\s*\.\s*rules\s*\]\]", line)]
+    if number >= len(heads):
+        return ""
+    end = next((at for at in range(heads[number] + 1, len(lines)) if lines[at].lstrip().startswith("[")), len(lines))
+    own = (at for at in range(heads[number], end) if re.match(rf"""\s*["']?{re.escape(key)}["']?\s*=""", lines[at]))
+    return f":{next(own, heads[number]) + 1}"
+
+
 def _refuse_unknown(table: Mapping[str, Any], known: tuple[str, ...], path: Path, where: str = "") -> None:
     for key in table:
         if key not in known:
             raise Invalid(f"{path}: unknown key {f'{where}.{key}' if where else key}.", f"Known: {', '.join(known)}.")
 
 
-_MOST = 100
-"""Nodes: Azure's default limit for a cluster."""
+_MOST: Mapping[str, int] = {
+    "nodes": 100,
+    "max_kb": 10_000,
+    "keep_mb": 10_000_000,
+    "keep_file_mb": 10_000_000,
+    "quiet_minutes": 10_000,
+}
+"""The largest whole number a key may have: nodes as Azure's limit for a cluster, a clipboard's text as terminals bear it."""
 _WANTED: Mapping[str, tuple[type, str]] = {
     "bool": (bool, "true or false"),
-    "int": (int, f"a whole number from 0 to {_MOST}"),
+    "int": (int, "a whole number from 0 to"),
     "str": (str, "text in quotes"),
 }
 
 
-def _whole(text: str, variable: str) -> int:
+def _whole(text: str, variable: str, most: int) -> int:
     """A whole number from an environment variable. Raises Invalid."""
-    if not re.fullmatch("[0-9]{1,3}", text) or int(text) > _MOST:
-        raise Invalid(f"{variable} must be a whole number from 0 to {_MOST}, not {text!r}.", "Mend or unset it.")
+    if not re.fullmatch("[0-9]{1,9}", text) or int(text) > most:
+        raise Invalid(f"{variable} must be a whole number from 0 to {most}, not {text!r}.", "Mend or unset it.")
     return int(text)
 
 
@@ -210,12 +287,14 @@ def _section(kind: type[T], value: object, path: Path, where: str, variables: st
     _refuse_unknown(table, tuple(types), path, where)
     for key, given in table.items():
         wanted, called = _WANTED[str(types[key])]
-        whole = type(given) is int and 0 <= given <= _MOST
+        if wanted is int:
+            called = f"{called} {_MOST[key]}"
+        whole = type(given) is int and 0 <= given <= _MOST.get(key, 0)
         if not isinstance(given, wanted) or (wanted is int and not whole):
             raise Invalid(f"{path}: {where}.{key} must be {called}, not {given!r}.", "Mend the settings file.")
     for key in types:
         if variables and (from_environment := os.environ.get(f"{variables}{key.upper()}")) is not None:
             table[key] = from_environment
             if types[key] == "int":
-                table[key] = _whole(from_environment, f"{variables}{key.upper()}")
+                table[key] = _whole(from_environment, f"{variables}{key.upper()}", _MOST[key])
     return kind(**table)

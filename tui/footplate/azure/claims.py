@@ -193,6 +193,13 @@ CLAIMS: tuple[Claim, ...] = (
         f"{_SDK}: jobs.stream reads them",
     ),
     Claim(
+        "run-batch",
+        "Run history's batchrundata tells of many jobs in one request, each with its start, end and error.",
+        "documented",
+        f"{_SDK}: its client of run history",
+        "it is a POST, though one that only reads",
+    ),
+    Claim(
         "log-paths",
         "A command job's own output is user_logs/std_log.txt, or user_logs/std_log_process_N.txt for each rank.",
         "documented",

@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
 from io import BytesIO
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
 import aiohttp
 from azure.core import AsyncPipelineClient
@@ -25,6 +25,7 @@ from footplate.azure.credential import CachingCredential
 from footplate.azure.place import Place
 from footplate.azure.reading import mapping, text
 from footplate.azure.transport import Authentication, Retry, new_session, proxy_for, trust
+from footplate.azure.turns import give_way, read_object
 from footplate.workspace.errors import Unexpected
 
 _WORKSPACE_VERSION = "2024-10-01-preview"
@@ -67,6 +68,7 @@ class Client:
         self._plain: AsyncPipelineClient[HttpRequest, AsyncHttpResponse] | None = None
         self._throttled_until = 0.0
         self._services: asyncio.Task[str] | None = None
+        self._registries: dict[str, str] = {}
 
     # The resource manager
 
@@ -108,7 +110,8 @@ class Client:
         given, method = {"api-version": version, **query}, first
         seen = {address}
         while True:
-            document = mapping(await self._json(method, address, what, given))
+            await give_way()
+            document = mapping(await self._json(method, address, what, given, long=member))
             items = document.get(member)
             yield items if isinstance(items, list) else []
             following = text(document.get("nextLink"))
@@ -153,11 +156,36 @@ class Client:
     # The services of the workspace's region: run history, MLflow
 
     async def service(
-        self, method: str, service: str, path: str, what: str, query: Mapping[str, str] | None = None, body: Any = None
+        self,
+        method: str,
+        service: str,
+        path: str,
+        what: str,
+        query: Mapping[str, str] | None = None,
+        body: Any = None,
+        long: str = "",
     ) -> Any:
-        """The answer of a service of the region, as in `history/v1.0`, at a path below the workspace."""
+        """The answer of a service of the region, as in `history/v1.0`, at a path below the workspace.
+
+        `long` names a member of an answer that is so long that it is read a little at a time.
+        """
         address = f"{await self._discovered()}/{service}{self.place.path}{path}"
-        return await self._json(method, address, what, query or {}, body)
+        return await self._json(method, address, what, query or {}, body, long)
+
+    async def registry(self, name: str, path: str, version: str, what: str, **query: str) -> Any:
+        """The JSON at a path of a registry of shared assets. Raises NotFound where there is no such registry."""
+        if name not in self._registries:
+            place = quote(name, safe="")
+            address = f"{await self._discovered()}/registrymanagement/v1.0/registries/{place}/discovery"
+            told = mapping(await self._json("GET", address, f"registry {name!r}", {}))
+            root = text(told.get("primaryRegionResourceProviderUri")).rstrip("/")
+            if not root.startswith("https://"):
+                raise Unexpected(f"Registry {name!r} names no address of its own.", "Try again.", str(told))
+            self._registries[name] = (
+                f"{root}/subscriptions/{text(told.get('subscriptionId'))}/resourceGroups/{text(told.get('resourceGroup'))}"
+                f"/providers/Microsoft.MachineLearningServices/registries/{place}"
+            )
+        return await self._json("GET", f"{self._registries[name]}{path}", what, {"api-version": version, **query})
 
     async def _discovered(self) -> str:
         """The address of the region's services; asked for once."""
@@ -236,12 +264,14 @@ class Client:
             ),
         )
 
-    async def _json(self, method: str, address: str, what: str, query: Mapping[str, str], body: Any = None) -> Any:
+    async def _json(
+        self, method: str, address: str, what: str, query: Mapping[str, str], body: Any = None, long: str = ""
+    ) -> Any:
         content = (await self._answer(method, address, what, query, body)).content
         if not content:
             return None
         try:
-            return json.loads(content)
+            return await read_object(content, long) if long else json.loads(content)
         except (ValueError, RecursionError) as error:
             raise errors.not_json(content, what, address) from error
 

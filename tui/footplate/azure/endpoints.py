@@ -20,7 +20,7 @@ from footplate.azure.following import (
     operation_address,
 )
 from footplate.azure.operations import Operation
-from footplate.azure.reading import asset_reference, count, created, mapping, text
+from footplate.azure.reading import asset_reference, count, created, mapping, tags, text
 from footplate.azure.scoring import Scoring
 from footplate.workspace.errors import Conflict, Invalid, NotFound, Unexpected
 from footplate.workspace.serving import Answer, Deployment, Endpoint, Keys
@@ -273,6 +273,7 @@ def read_endpoint(item: Any, deployments: Sequence[Deployment]) -> Endpoint:
         mirror={name: share for name, share in _shares(properties.get("mirrorTraffic")).items() if share},
         deployments=tuple(deployments),
         description=text(properties.get("description")),
+        tags=tags(mapping(item).get("tags")),
     )
 
 

@@ -27,7 +27,7 @@ MOST_JOBS = 20_000
 """Older ones than so many are let go: 20 MB."""
 _MOMENTS = frozenset({"created", "started", "ended"})
 _NAMES = tuple(one.name for one in fields(Job))
-_VERSION = zlib.crc32(json.dumps([1, _NAMES]).encode()) & 0x7FFFFFFF
+_VERSION = zlib.crc32(json.dumps([2, _NAMES]).encode()) & 0x7FFFFFFF
 """Of the tables and of what a job is: a job with another field makes another index."""
 _WAIT_SECONDS = 2.0
 _AGE_SECONDS = 10.0
@@ -36,6 +36,7 @@ _TABLES = """
 CREATE TABLE job (name TEXT PRIMARY KEY, created REAL NOT NULL, active INTEGER NOT NULL, body TEXT NOT NULL);
 CREATE INDEX job_created ON job (created);
 CREATE TABLE seen (what TEXT PRIMARY KEY, at REAL NOT NULL, down_to REAL);
+CREATE TABLE told (name TEXT PRIMARY KEY, started REAL, ended REAL, error TEXT, metric TEXT, value REAL);
 """
 _SUSPECT = ("sig", "bearer", "eyj", "key", "token", "secret", "password")
 """One of these is in every text that `mask` would change."""
@@ -49,6 +50,16 @@ class Pass:
 
     at: datetime
     down_to: datetime | None
+
+
+@dataclass(frozen=True)
+class Told:
+    """What else than its record tells of a job: when it ran, why it failed, and the metric that a list shows."""
+
+    started: datetime | None = None
+    ended: datetime | None = None
+    error: str | None = None
+    headline: tuple[str, float] | None = None
 
 
 class Index:
@@ -141,8 +152,35 @@ class Index:
                 "DELETE FROM job WHERE created < (SELECT created FROM job ORDER BY created DESC LIMIT 1 OFFSET ?)",
                 (MOST_JOBS - 1,),
             )
+            db.execute("DELETE FROM told WHERE name NOT IN (SELECT name FROM job)")
 
         self._do(act, None)
+
+    def told(self) -> dict[str, Told]:
+        """What was told of jobs that have ended, by name."""
+        question = "SELECT name, started, ended, error, metric, value FROM told"
+
+        def act(db: sqlite3.Connection) -> dict[str, Told]:
+            return {
+                name: Told(_at(started), _at(ended), error, None if metric is None else (str(metric), float(value)))
+                for name, started, ended, error, metric, value in db.execute(question)
+            }
+
+        return self._do(act, {})
+
+    def put_told(self, told: Mapping[str, Told]) -> None:
+        """Keep what was told of jobs that have ended."""
+        rows = [
+            (
+                name,
+                one.started and one.started.timestamp(),
+                one.ended and one.ended.timestamp(),
+                one.error and mask(one.error),
+                *(one.headline or (None, None)),
+            )
+            for name, one in told.items()
+        ]
+        self._do(lambda db: db.executemany("INSERT OR REPLACE INTO told VALUES (?, ?, ?, ?, ?, ?)", rows).close(), None)
 
     def distrust(self) -> None:
         """Let the next whole look read the list from its newest job to its end."""
@@ -291,6 +329,10 @@ def _meant(name: str, value: Any) -> Any:
     if name == "headline":
         return None if value is None else (str(value[0]), float(value[1]))
     return value
+
+
+def _at(seconds: float | None) -> datetime | None:
+    return None if seconds is None else _moment(seconds)
 
 
 def _moment(seconds: float) -> datetime:

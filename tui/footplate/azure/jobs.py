@@ -17,13 +17,13 @@ from footplate.azure.metrics import Metrics
 from footplate.azure.reading import LONG_AGO, SYSTEM_TAGS, count, created, last_name, mapping, tags, text
 from footplate.azure.runs import Run, Runs, trial_parameters, trial_tags
 from footplate.azure.storage import Storage
+from footplate.azure.turns import give_way
 from footplate.workspace.compute import Cluster
 from footplate.workspace.errors import Conflict, Invalid, NotFound, WorkspaceError
 from footplate.workspace.model import Job, JobFilter, Output, Service, Stage
 
 _VERSION = "2024-01-01-preview"
 _CANCEL_VERSION = "2023-04-01-preview"
-_SLICE = 25
 _KINDS = {"Command": "command", "Sweep": "sweep", "Pipeline": "pipeline", "AutoML": "automl", "Spark": "spark"}
 _OWN_SERVICES = ("Studio", "Tracking")
 """Services that every job has, which are no services of its own."""
@@ -49,10 +49,10 @@ class Jobs:
         view = "All" if matching.archived else "ActiveOnly"
         async for page in self._client.pages("/jobs", _VERSION, "jobs", listViewType=view):
             jobs: list[Job] = []
-            for start in range(0, len(page), _SLICE):
-                await asyncio.sleep(0)  # a key that was pressed meanwhile comes first
-                read = map(read_job, page[start : start + _SLICE])
-                jobs += [job for job in read if job is not None and matching.matches(job)]
+            for item in page:
+                if (job := read_job(item)) is not None and matching.matches(job):
+                    jobs.append(job)
+                await give_way()
             if jobs:
                 yield jobs
 

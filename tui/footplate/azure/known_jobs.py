@@ -10,6 +10,8 @@ from itertools import pairwise
 
 from footplate.azure.index import Index, write
 from footplate.azure.jobs import Jobs
+from footplate.azure.list_details import ListDetails
+from footplate.azure.turns import give_way
 from footplate.workspace.errors import NotFound
 from footplate.workspace.model import Job, JobFilter
 
@@ -20,15 +22,15 @@ RUN = 20
 MOST_ACTIVE = 20
 """So many old jobs that go on are asked for one by one; of more, reading on through the pages is cheaper."""
 _PAGE = 100
-_SLICE = 25
 
 
 class KnownJobs:
     """The jobs of one workspace, newest first, with as few requests as the truth allows."""
 
-    def __init__(self, jobs: Jobs, index: Index) -> None:
+    def __init__(self, jobs: Jobs, index: Index, details: ListDetails) -> None:
         self._jobs = jobs
         self._index = index
+        self._details = details
 
     async def pages(self, matching: JobFilter) -> AsyncGenerator[Sequence[Job]]:
         """As `Workspace.jobs`: every job that goes on is as the service has it now; one that has ended may be from the index.
@@ -38,20 +40,20 @@ class KnownJobs:
         """
         if matching.archived:
             async for page in self._jobs.pages(matching):
-                yield page
+                yield await self._details.fill(page, young=False)
             return
         began = datetime.now(UTC)
         seen: set[str] = set()
         below: datetime | None = None
         run, in_order = 0, True
         async with aclosing(self._jobs.pages(JobFilter())) as pages:
-            async for page in pages:
+            async for listed in pages:
+                page = await self._details.fill(listed, young=below is None)
                 ended: frozenset[str] = frozenset()
                 in_order = in_order and _descends(page, below)
                 if in_order:
                     bodies = await _written(page)
-                    ended = await asyncio.to_thread(self._index.put_page, page, below, began, bodies=bodies)
-                    await self._note_pass(began, page[-1].created)
+                    ended = await asyncio.to_thread(self._keep, page, below, began, bodies)
                 new = [job for job in page if job.name not in seen]
                 seen.update(job.name for job in new)
                 if kept := [job for job in new if matching.matches(job)]:
@@ -77,11 +79,15 @@ class KnownJobs:
         self._index.put_page((), below, began, last=True)
         self._index.put_pass(began, None)
 
-    async def _note_pass(self, began: datetime, down_to: datetime) -> None:
-        """Note how far this reading has come, where that is further than what is believed."""
-        last = await asyncio.to_thread(self._index.last_pass)
+    def _keep(
+        self, page: Sequence[Job], below: datetime | None, began: datetime, bodies: Sequence[str]
+    ) -> frozenset[str]:
+        """Keep a page, and note how far this reading has come where that is further than what is believed."""
+        ended = self._index.put_page(page, below, began, bodies=bodies)
+        last, down_to = self._index.last_pass(), page[-1].created
         if last is None or not _counts(last.at, began) or (last.down_to is not None and down_to < last.down_to):
-            await asyncio.to_thread(self._index.put_pass, began, down_to)
+            self._index.put_pass(began, down_to)
+        return ended
 
     async def _known(self, than: datetime, now: datetime) -> tuple[list[Job], bool] | None:
         """The older jobs that the index answers for, and whether these are all; those that go on are asked for now.
@@ -113,9 +119,9 @@ class KnownJobs:
 async def _written(page: Sequence[Job]) -> list[str]:
     """The jobs as the index keeps them, a few at a time: a thread would hold up the keys for longer."""
     bodies: list[str] = []
-    for start in range(0, len(page), _SLICE):
-        bodies += map(write, page[start : start + _SLICE])
-        await asyncio.sleep(0)
+    for job in page:
+        bodies.append(write(job))
+        await give_way()
     return bodies
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
@@ -16,6 +17,7 @@ _MLFLOW = "mlflow/v2.0"
 _PAGE = "25000"
 _MOST_PAGES = 100
 _AT_ONCE = 8
+_SHOWN_FIRST = ("best_val_acc", "val_acc")
 
 
 class Metrics:
@@ -36,6 +38,23 @@ class Metrics:
         latest = {text(entry.get("key")): entry for entry in map(mapping, items(data.get("metrics")))}
         curves = await asyncio.gather(*(self._curve(name, key, entry) for key, entry in latest.items() if key))
         return dict(zip((key for key in latest if key), curves, strict=True))
+
+    async def headline(self, name: str) -> tuple[str, float] | None:
+        """The metric that a list shows: the latest `best_val_acc`, else `val_acc`, else the first by name; None without one."""
+        async with self._limit:
+            try:
+                answer = await self._ask("runs/get", f"the metrics of job {name!r}", run_id=name, run_uuid=name)
+            except NotFound:
+                return None
+        data = mapping(mapping(mapping(answer).get("run")).get("data"))
+        latest = {text(entry.get("key")): read_point(entry) for entry in map(mapping, items(data.get("metrics")))}
+        values = {
+            key: point.value
+            for key, point in latest.items()
+            if key and not key.startswith("system/") and point is not None and math.isfinite(point.value)
+        }
+        first = min(values, key=lambda key: (_SHOWN_FIRST.index(key) if key in _SHOWN_FIRST else 9, key), default=None)
+        return None if first is None else (first, values[first])
 
     async def curve(self, name: str, key: str) -> Sequence[MetricPoint]:
         """One metric of a job, points in step order; none where MLflow has no such run."""

@@ -14,7 +14,7 @@ from footplate.azure.endpoints import Endpoints
 from footplate.azure.index import Index
 from footplate.azure.jobs import Jobs
 from footplate.azure.known_jobs import KnownJobs
-from footplate.azure.lineage import Lineage
+from footplate.azure.list_details import ListDetails
 from footplate.azure.logs import Logs
 from footplate.azure.metrics import Metrics
 from footplate.azure.models import Models
@@ -52,7 +52,7 @@ def make(cloud: Cloud, place: Place, settings: AzureSettings, index: Index) -> P
     runs, storage, endpoints = Runs(client), Storage(client), Endpoints(client)
     clusters, metrics = Clusters(client), Metrics(client)
     jobs = Jobs(client, runs, storage, clusters, metrics)
-    models = Models(client, storage, Lineage(jobs))
+    models = Models(client, storage, jobs)
     return Parts(
         client=client,
         clusters=clusters,
@@ -60,7 +60,7 @@ def make(cloud: Cloud, place: Place, settings: AzureSettings, index: Index) -> P
         downloads=Downloads(jobs, models, storage),
         endpoints=endpoints,
         jobs=jobs,
-        known_jobs=KnownJobs(jobs, index),
+        known_jobs=KnownJobs(jobs, index, ListDetails(runs, metrics, index)),
         logs=Logs(client, runs),
         metrics=metrics,
         models=models,

@@ -143,7 +143,7 @@ class Acts:
         deployment = ml.ManagedOnlineDeployment(
             name=name,
             endpoint_name=endpoint,
-            model=f"azureml:{model}",
+            model=model if model.startswith("azureml://") else f"azureml:{model}",
             code_configuration=ml.CodeConfiguration(code=code, scoring_script="score.py"),
             environment=ml.Environment(image=image, conda_file=packages),
             instance_type=size,

@@ -17,11 +17,13 @@ from footplate.azure.following import (
     deployment_path,
     endpoint_path,
 )
+from footplate.azure.jobs import output_addresses
 from footplate.azure.parts import Parts
 from footplate.azure.reading import mapping, text
 from footplate.azure.sdk_process import Sdk
 from footplate.azure.storage import Storage
 from footplate.jobfile import JobFile, kinds
+from footplate.jobfile.rules.workspace import MODEL_TYPES
 from footplate.workspace.compute import Cluster, ClusterSpec
 from footplate.workspace.errors import Conflict, Invalid, NotFound, Unexpected, Unreachable, WorkspaceError
 from footplate.workspace.model import Job
@@ -107,17 +109,18 @@ class Writes:
 
     # Models
 
-    async def register(self, name: str, source: str | Path, description: str) -> Model:
-        """Register a folder, or what a job wrote: `outputs/model` with a `model.json`, else all its outputs.
+    async def register(self, name: str, source: str | Path, description: str, output: str | None) -> Model:
+        """Register a folder, or what a job wrote, as `Workspace.register` says it.
 
-        Of a sweep it is the best trial's. Raises NotFound, Invalid, Conflict while the job goes on and where no trial is best.
+        Raises NotFound, Invalid, Conflict while the job goes on and where no trial of a sweep is best.
         """
         check_model_name(name)
-        path = str(_folder(source)) if isinstance(source, Path) else await self._output(source)
+        path = str(_folder(source)) if isinstance(source, Path) else await self._output(source, output)
         version = await self.sdk.call("register", f"model {name!r}", name=name, path=path, description=description)
         return await self._parts.models.model(f"{name}:{version}")
 
-    async def _output(self, name: str) -> str:
+    async def _output(self, name: str, output: str | None) -> str:
+        """The `azureml://jobs` address of what a job wrote."""
         job = await self._parts.jobs.job(name)
         if job.type == "sweep":
             if not job.best_child:
@@ -130,13 +133,31 @@ class Writes:
             raise Conflict(f"Job {job.name!r} has not ended: {job.status}.", "Wait for its end, or cancel it.")
         name = job.name
         root = f"azureml://jobs/{name}/outputs/artifacts/paths/outputs"
-        files = await self._storage.files(root)
-        if not files:
+        if output in (None, "default"):
+            files = await self._storage.files(root)
+            if any(file.path == "model/model.json" for file in files) and output is None:
+                return f"{root}/model"
+            if files:
+                return root
+        addresses = output_addresses(await self._parts.jobs.record(name))
+        named = {key: kind for key, (kind, uri) in addresses.items() if key != "default" and uri}
+        if output is not None and output != "default" and output not in addresses:
+            raise NotFound(f"Job {name!r} has no output {output!r}.", f"It has {', '.join(['default', *named])}.")
+        wanted = list(named) if output is None else [output] if output in named else []
+        written = [key for key in wanted if await self._storage.files(addresses[key][1])]
+        # Of a job that declares a model, no other output is taken for one unless it is named.
+        declared = output is None and any(kind in MODEL_TYPES for kind in named.values())
+        models = [key for key in written if named[key] in MODEL_TYPES or not declared]
+        if not models:
             raise Invalid(
-                f"The outputs of job {name!r} are empty: there is nothing to register.",
-                "Write the model to ./outputs, or name its folder.",
+                f"{f'Output {output!r}' if output else 'Each output'} of job {name!r} is empty: there is nothing to register.",
+                "Write the model to ./outputs, or to an output of the job file.",
             )
-        return f"{root}/model" if any(file.path == "model/model.json" for file in files) else root
+        if len(models) > 1:
+            raise Invalid(
+                f"Job {name!r} has written several outputs: {', '.join(models)}.", "Name one of them: --output NAME."
+            )
+        return f"azureml://jobs/{name}/outputs/{models[0]}/paths/"
 
     # Endpoints
 

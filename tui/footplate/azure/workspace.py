@@ -52,7 +52,12 @@ _NOT_YET = {
     "delete_job": "A job on Azure is archived, not deleted: that hides it, and keeps what it wrote.",
     "delete_model": "A model on Azure is archived, not deleted: that hides it, and keeps its files for what uses it.",
     "demo": "The demo trains on this machine: footplate --workspace local shows and runs it.",
+    "rehearse": "Rehearsals are for the local workspace.",
     "start_endpoint": "An endpoint on Azure is never stopped, so it cannot be started.",
+    "usage": (
+        "On Azure nobody samples a job for footplate: what the script logs by mlflow.enable_system_metrics_logging() "
+        "is shown here."
+    ),
 }
 _THRIFT = ((25, 20.0), (100, 6.0))
 """With so few reads left, so many seconds between two looks: the bucket is refilled meanwhile."""
@@ -208,7 +213,9 @@ class AzureWorkspace(Workspace):
         make = await asyncio.to_thread(_load_job_files)
         return await make(parts.jobs, parts.client.place).job_file(name)
 
-    async def cancel(self, name: str) -> Job:
+    async def cancel(self, name: str, *, force: bool = False) -> Job:
+        if force:
+            raise Invalid("Azure itself ends a job whose node is gone.", "Cancel it without --force.")
         return await (await self._parts()).jobs.cancel(name)
 
     async def archive(self, name: str) -> Job:
@@ -282,8 +289,8 @@ class AzureWorkspace(Workspace):
     async def model(self, reference: str) -> Model:
         return await (await self._parts()).models.model(reference)
 
-    async def register(self, name: str, source: str | Path, description: str = "") -> Model:
-        return await (await self._writes()).register(name, source, description)
+    async def register(self, name: str, source: str | Path, description: str = "", output: str | None = None) -> Model:
+        return await (await self._writes()).register(name, source, description, output)
 
     async def download_model(
         self, reference: str, folder: Path, progress: Callable[[int, int | None], None] | None = None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import dataclasses
 import os
 import sys
@@ -12,6 +13,7 @@ import click
 
 from footplate import paths, settings, words
 from footplate.cli.frame import Frame, common, fail
+from footplate.operations import alert_rules
 from footplate.workspace import Invalid, Workspace, WorkspaceError
 from footplate.workspace.model import iso
 
@@ -83,30 +85,33 @@ def schema_command(frame: Frame) -> None:
 @common
 @click.pass_obj
 def clean_command(frame: Frame, older_than: str, dry_run: bool, yes: bool) -> None:
-    """Free the space of old jobs on this machine: their records, logs, outputs and metrics go.
+    """Free the space of old jobs on this machine: their records, logs, outputs and metrics go, and old downloads of inputs.
 
-    Models that were registered from them stay, and so do jobs that have not ended.
+    Models that were registered from them stay, and so do jobs that have not ended. A download is fetched again when a job wants it.
     """
     from footplate.operations import cleaning
 
     age = cleaning.age(older_than)
 
-    async def work(workspace: Workspace) -> tuple[list[cleaning.Old], bool]:
+    async def work(workspace: Workspace) -> tuple[list[cleaning.Old], list[cleaning.Download], bool]:
         old = await cleaning.old_jobs(workspace, age)
-        if dry_run or not old:
-            return old, False
+        fetched = [] if workspace.read_only and not dry_run else await asyncio.to_thread(cleaning.old_downloads, age)
+        if dry_run or not (old or fetched):
+            return old, fetched, False
         if not yes:
-            _ask(frame, old)
-        return await cleaning.clean(workspace, old), True
+            _ask(frame, old, fetched)
+        gone = await cleaning.clean(workspace, old)
+        return gone, await asyncio.to_thread(cleaning.clean_downloads, fetched), True
 
-    old, removed = frame.run(work)
-    total = sum(one.bytes for one in old)
-    jobs = f"{len(old)} job{'' if len(old) == 1 else 's'}"
+    old, fetched, removed = frame.run(work)
+    total = sum(one.bytes for one in old) + sum(one.bytes for one in fetched)
+    jobs = _counted(old, fetched)
     lines = [
         f"{one.job.name}  {words.size(one.bytes)}  ended {words.age(one.job.ended or one.job.created)} ago"
         for one in old
     ]
-    if not old:
+    lines += [f"{one.address}  {words.size(one.bytes)}  a download" for one in fetched]
+    if not old and not fetched:
         lines = [f"No job ended more than {older_than} ago: there is nothing to free."]
     elif removed:
         lines.append(f"Freed {words.size(total)}: {jobs} removed.")
@@ -116,6 +121,7 @@ def clean_command(frame: Frame, older_than: str, dry_run: bool, yes: bool) -> No
         "removed": removed,
         "bytes": total,
         "jobs": [{"name": one.job.name, "ended": iso(one.job.ended), "bytes": one.bytes} for one in old],
+        "downloads": [{"address": one.address, "bytes": one.bytes} for one in fetched],
     }
     frame.result(document, "\n".join(lines))
 
@@ -149,11 +155,18 @@ def add_to(group: click.Group) -> None:
         group.add_command(command)
 
 
-def _ask(frame: Frame, old: Sequence[Any]) -> None:
+def _counted(old: Sequence[Any], fetched: Sequence[Any]) -> str:
+    """`2 jobs and 1 download`, without what there is none of."""
+    counts = ((len(old), "job"), (len(fetched), "download"))
+    return " and ".join(f"{count} {word}{'' if count == 1 else 's'}" for count, word in counts if count) or "0 jobs"
+
+
+def _ask(frame: Frame, old: Sequence[Any], fetched: Sequence[Any]) -> None:
     """Ask before anything goes. Raises Invalid where nobody can be asked, click's Abort for a no."""
-    total = words.size(sum(one.bytes for one in old))
-    named = ", ".join(one.job.name for one in old[:5]) + (f" and {len(old) - 5} more" if len(old) > 5 else "")
-    question = f"Remove {len(old)} old jobs ({named}) and free {total}?"
+    total = words.size(sum(one.bytes for one in (*old, *fetched)))
+    names = [*(one.job.name for one in old), *(one.address for one in fetched)]
+    named = ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
+    question = f"Remove {_counted(old, fetched)} of long ago ({named}) and free {total}?"
     if not sys.stdin.isatty():
         raise Invalid(
             f"{question} Nobody can be asked here, and nothing was removed.", "Add --yes, or --dry-run to look."
@@ -164,13 +177,24 @@ def _ask(frame: Frame, old: Sequence[Any]) -> None:
 def _values(found: settings.Settings) -> dict[str, Any]:
     """The settings as the file would have them."""
     plain = dataclasses.asdict(found)
-    del plain["file"]
+    del plain["file"], plain["names_workspace"]
+    plain["alerts"]["rules"] = [_without_secret(rule) for rule in plain["alerts"]["rules"]]
     return plain
+
+
+def _without_secret(rule: Mapping[str, Any]) -> dict[str, Any]:
+    """A rule of alerts; a webhook's path often is its password."""
+    return {key: alert_rules.masked(str(value)) if key == "webhook" else value for key, value in rule.items()}
 
 
 def _variables() -> list[str]:
     """The environment variables that stand for settings."""
-    sections = {"LOCAL": settings.LocalSettings, "SERVING": settings.ServingSettings}
+    sections = {
+        "LOCAL": settings.LocalSettings,
+        "SERVING": settings.ServingSettings,
+        "CLIPBOARD": settings.ClipboardSettings,
+        "LOGS": settings.LogsSettings,
+    }
     keys = [
         f"FOOTPLATE_{name}_{one.name.upper()}" for name, kind in sections.items() for one in dataclasses.fields(kind)
     ]
@@ -231,6 +255,8 @@ def _schema() -> dict[str, Any]:
             "workspace": {"type": "string", "default": settings.Settings.workspace},
             "local": _object(settings.LocalSettings),
             "serving": _object(settings.ServingSettings),
+            "clipboard": _object(settings.ClipboardSettings),
+            "logs": _object(settings.LogsSettings),
             "check": {
                 "description": settings.CheckSettings.__doc__,
                 "type": "object",
@@ -239,6 +265,7 @@ def _schema() -> dict[str, Any]:
                     "severities": {"type": "object", "additionalProperties": False, "properties": severities}
                 },
             },
+            "alerts": alert_rules.schema(settings.AlertSettings.__doc__ or ""),
             "workspaces": {"type": "object", "additionalProperties": {"anyOf": [azure, local]}},
         },
     }

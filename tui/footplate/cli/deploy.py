@@ -148,8 +148,9 @@ def add_to(group: click.Group) -> None:
 
 
 def _answer_text(image: Path, prediction: invoking.Prediction) -> str:
-    widest = max(len(score.label) for score in prediction.scores)
-    lines = [f"{image.name}: {prediction.label}, {words.percent(prediction.probability or 0)}"]
+    widest = max((len(score.label) for score in prediction.scores), default=0)
+    sure = f", {words.percent(prediction.probability)}" if prediction.probability is not None else ""
+    lines = [f"{image.name}: {prediction.label}{sure}"]
     for score in prediction.scores:
         bar = "█" * round(min(score.probability, 1) * 40) if score.probability > 0 else ""
         lines.append(f"  {score.label:<{widest}}  {words.percent(score.probability):>7}  {bar}")
@@ -157,4 +158,5 @@ def _answer_text(image: Path, prediction: invoking.Prediction) -> str:
     lines.append(f"  {asked} · sent {words.size(prediction.request_bytes)}")
     if prediction.steps:
         lines.append(f"  {', '.join(prediction.steps)}")
+    lines += [f"  {note}" for note in prediction.notes]
     return "\n".join(lines)

@@ -1,7 +1,8 @@
-"""The commands that follow a job, and what `launch --follow` shares with them: logs, watch."""
+"""The command `logs`, and what the other commands that follow a job share with it."""
 
 from __future__ import annotations
 
+import functools
 import sys
 from collections.abc import Callable
 
@@ -11,22 +12,47 @@ from footplate import words
 from footplate.cli import names
 from footplate.cli.frame import Frame, common
 from footplate.cli.log_output import LogOutput
-from footplate.operations import follow
-from footplate.operations.watch import watch
-from footplate.workspace import Job, MetricPoint, Workspace
+from footplate.operations import follow, logs
+from footplate.workspace import Job, Workspace
 
 
 @click.command("logs")
 @click.argument("name", shell_complete=names.jobs)
 @click.option("--file", "path", metavar="PATH", help="Which log file; without it the first user log (rank 0).")
 @click.option("--follow", "follows", is_flag=True, help="Go on until the job has ended.")
+@click.option("--tail", type=click.IntRange(min=0), metavar="N", help="Only the last N lines, and what comes.")
+@click.option("--since", metavar="AGE|TIME", help="Only lines written since then: 5m, 2h, 2026-01-31T14:00.")
+@click.option("--grep", metavar="REGEX", help="Only lines that match; without a capital letter in either case.")
+@click.option(
+    "--level",
+    type=click.Choice(["debug", "info", "warning", "error"]),
+    help="Only lines that say this level or above; tracebacks are errors.",
+)
+@click.option(
+    "--context", type=click.IntRange(min=0), default=0, metavar="N", help="With N lines before and after each."
+)
+@click.option("--timestamps", is_flag=True, help="Each line after the time it says, else when it arrived (UTC).")
 @common
 @click.pass_obj
-def logs_command(frame: Frame, name: str, path: str | None, follows: bool) -> None:
+def logs_command(
+    frame: Frame,
+    name: str,
+    path: str | None,
+    follows: bool,
+    tail: int | None,
+    since: str | None,
+    grep: str | None,
+    level: str | None,
+    context: int,
+    timestamps: bool,
+) -> None:
     """Print a job's log: as it is to a file or pipe, made safe on a terminal."""
+    chosen = logs.choice(grep, level, since, context, tail) if grep or level or since or tail is not None else None
+    if chosen is None and timestamps:
+        chosen = logs.Choice()
 
     async def work(workspace: Workspace) -> tuple[follow.Copied, list[str]]:
-        copied = await copy_log(frame, workspace, name, path, follows=follows)
+        copied = await copy_log(frame, workspace, name, path, follows=follows, chosen=chosen, stamped=timestamps)
         return copied, [file.path for file in await workspace.log_files(name)]
 
     copied, files = frame.run(work)
@@ -42,32 +68,9 @@ def logs_command(frame: Frame, name: str, path: str | None, follows: bool) -> No
         sys.exit(1)
 
 
-@click.command("watch")
-@click.argument("name", shell_complete=names.jobs)
-@common
-@click.pass_obj
-def watch_command(frame: Frame, name: str) -> None:
-    """Watch a job until it has ended: each change of its status and each value that it logs, a line each.
-
-    Ends with 0 for a job that completed, else with 1.
-    """
-
-    def measured(metric: str, point: MetricPoint) -> None:
-        frame.say(f"  {metric} {words.number(point.value)}  step {point.step}")
-
-    status = status_lines(frame.say)
-    job = frame.run(
-        lambda workspace: watch(workspace, name, lambda one: status(one) if one.active else None, measured, frame.note)
-    )
-    frame.result(job.document(), ended(job))
-    if job.status != "Completed":
-        sys.exit(1)
-
-
 def add_to(group: click.Group) -> None:
-    """Put these commands into the group."""
-    for command in (logs_command, watch_command):
-        group.add_command(command)
+    """Put this command into the group."""
+    group.add_command(logs_command)
 
 
 def log_output(frame: Frame) -> LogOutput:
@@ -83,10 +86,19 @@ async def copy_log(
     *,
     follows: bool,
     seen: Callable[[Job], None] | None = None,
+    chosen: logs.Choice | None = None,
+    stamped: bool = False,
 ) -> follow.Copied:
-    """Print a job's log; of one that wrote none itself the first there is, with a sentence that says so."""
+    """Print a job's log, whole or the chosen lines; of one that wrote none itself the first there is, with a sentence so."""
     with log_output(frame) as log:
-        copied = await follow.copy_log(workspace, name, log, path, follow=follows, seen=seen)
+
+        async def copy(path: str | None, follows: bool) -> follow.Copied:
+            if chosen is None:
+                return await follow.copy_log(workspace, name, log, path, follow=follows, seen=seen, say=frame.note)
+            write = functools.partial(log.line, stamped=stamped)
+            return await logs.print_log(workspace, name, chosen, write, path, follow=follows, say=frame.note)
+
+        copied = await copy(path, follows)
         others = [] if copied.file is not None else await workspace.log_files(name)
         if not others:
             return copied
@@ -95,7 +107,7 @@ async def copy_log(
         else:
             why = f"its command has written no log{' yet' if copied.job.active else ''}"
         frame.note(f"{name} is {copied.job.status}; {why}. This is {others[0].path}:")
-        return await follow.copy_log(workspace, name, log, others[0].path)
+        return await copy(others[0].path, False)
 
 
 def status_lines(say: Callable[[str], None]) -> Callable[[Job], None]:

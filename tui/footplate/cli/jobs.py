@@ -1,9 +1,9 @@
-"""The commands on jobs that are there: jobs, job, children, services, metrics, cancel, archive, restore, update."""
+"""The commands on jobs that are there: jobs, job, children, services, cancel, archive, restore, update."""
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Any
+from functools import partial
 
 import click
 
@@ -12,7 +12,6 @@ from footplate.cli import names as known
 from footplate.cli.frame import Failed, Frame, common, each, fielded
 from footplate.operations.filters import Filter
 from footplate.workspace import Invalid, Job, JobFilter, Workspace
-from footplate.workspace.model import iso
 
 
 @click.command("jobs")
@@ -116,43 +115,22 @@ def services_command(frame: Frame, name: str) -> None:
     )
 
 
-@click.command("metrics")
-@click.argument("name", shell_complete=known.jobs)
-@common
-@click.pass_obj
-def metrics_command(frame: Frame, name: str) -> None:
-    """Print a job's metrics: the latest values, or every point with --json."""
-
-    async def work(workspace: Workspace) -> Any:
-        await workspace.job(name)
-        return await workspace.metrics(name)
-
-    found = frame.run(work)
-    document = {
-        metric: [{"step": p.step, "time": iso(p.time), "value": p.value} for p in points]
-        for metric, points in found.items()
-    }
-    if frame.json:
-        frame.result(document, "")
-        return
-    frame.table(
-        [],
-        ("METRIC", "LATEST", "STEP", "POINTS"),
-        [(m, words.number(p[-1].value), str(p[-1].step), str(len(p))) for m, p in found.items() if p],
-        f"{name} has logged no metrics.",
-    )
-
-
 @click.command("cancel")
 @click.argument("names", nargs=-1, required=True, shell_complete=known.jobs)
+@click.option("--force", is_flag=True, help="End the record of a job that is NotResponding: its machine is gone.")
 @common
 @click.pass_obj
-def cancel_command(frame: Frame, names: tuple[str, ...]) -> None:
+def cancel_command(frame: Frame, names: tuple[str, ...], force: bool) -> None:
     """Ask jobs to end; every rank of them does.
 
     A job that cannot be cancelled does not keep the others; the command ends with the highest of their exit codes.
     """
-    _act_on_each(frame, names, lambda workspace: workspace.cancel, lambda job: f"{job.name} is {job.status}")
+    _act_on_each(
+        frame,
+        names,
+        lambda workspace: partial(workspace.cancel, force=True) if force else workspace.cancel,
+        lambda job: f"{job.name} is {job.status}",
+    )
 
 
 @click.command("archive")
@@ -206,7 +184,6 @@ def add_to(group: click.Group) -> None:
         job_command,
         children_command,
         services_command,
-        metrics_command,
         cancel_command,
         archive_command,
         restore_command,

@@ -65,6 +65,7 @@ def launch_command(
 @click.command("rerun")
 @click.argument("name", shell_complete=names.jobs)
 @_changes
+@click.option("--dry-run", is_flag=True, help="Show what would run; start nothing.")
 @common
 @click.pass_obj
 def rerun_command(
@@ -73,6 +74,7 @@ def rerun_command(
     changes: tuple[str, ...],
     compute: str | None,
     new_name: str | None,
+    dry_run: bool,
     follows: bool,
     force: bool,
 ) -> None:
@@ -83,13 +85,20 @@ def rerun_command(
     from footplate.operations import launch
     from footplate.operations.clone import clone
 
-    async def work(workspace: Workspace) -> Job:
+    async def file_of(workspace: Workspace) -> JobFile:
         again = await clone(workspace, name)
         for note in again.notes:
             frame.note(note)
-        job_file = launch.changed(again.job_file, changes, compute, new_name)
-        return await _start(frame, workspace, job_file, follows, force)
+        return launch.changed(again.job_file, changes, compute, new_name)
 
+    async def work(workspace: Workspace) -> Job:
+        return await _start(frame, workspace, await file_of(workspace), follows, force)
+
+    if dry_run:
+        from footplate.cli import launching  # with all rules of the check
+
+        launching.dry_run(frame, frame.run(file_of), force)
+        return
     _show(frame, frame.run(work), follows)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from types import TracebackType
 from typing import TextIO
 
+from footplate.logs.lines import Lines
 from footplate.logs.sanitise import clean, last_state
 
 _LONGEST = 1 << 20
@@ -40,6 +41,15 @@ class LogOutput:
             lines.append(self._pending)
             self._pending = b""
         self._show(lines)
+
+    def line(self, lines: Lines, number: int, stamped: bool = False) -> None:
+        """Write one of several lines; with `stamped`, after the time it was written or arrived, in UTC."""
+        text = lines.raw(number) or lines.display(number)[0]  # a mark between lines is no bytes of the log
+        if stamped:
+            time = lines.time(number)
+            stamp = "-" * 24 if time is None else f"{time:%Y-%m-%dT%H:%M:%S}.{time.microsecond // 1000:03}Z"
+            text = f"{stamp} ".encode() + (last_state(text.rstrip(b"\r")) if self._on_terminal else text)
+        self(text + b"\n")
 
     def _show(self, lines: list[bytes]) -> None:
         for line in lines:

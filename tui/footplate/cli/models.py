@@ -20,11 +20,14 @@ from footplate.workspace import Invalid, Model, Workspace
 @click.option(
     "--model", "name", metavar="NAME", required=True, help="The model's name; the version is the next free one."
 )
+@click.option(
+    "--output", metavar="NAME", help="The output that is the model; without it outputs/model, else what was written."
+)
 @common
 @click.pass_obj
-def register_command(frame: Frame, job: str, name: str) -> None:
-    """Register the model that a JOB wrote."""
-    model = frame.run(lambda workspace: with_upload(workspace, workspace.register(name, job)))
+def register_command(frame: Frame, job: str, name: str, output: str | None) -> None:
+    """Register the model that a JOB wrote; of a sweep that of its best trial."""
+    model = frame.run(lambda workspace: with_upload(workspace, workspace.register(name, job, output=output)))
     frame.result(
         model.document(),
         f"{model.reference} is registered. Deploy it: footplate deploy --model {model.reference} --endpoint NAME",

@@ -14,9 +14,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TypeVar
 
-from footplate.local import children, layout
+from footplate.local import children, heartbeat, layout
 from footplate.local.metrics import Metrics, NoMlflow, Run
-from footplate.local.records import KEEP_NOTE
+from footplate.local.records import KEEP_NOTE, parameter_texts
 from footplate.local.store import Store, now, storable
 from footplate.workspace import Unexpected, WorkspaceError
 
@@ -66,6 +66,8 @@ class Caretaker:
             return 1
         self._row = row
         self._stages = json.loads(row["stages"])
+        if row["host"]:
+            heartbeat.beat(self._folder)
         self._metrics = Metrics(self._store.home, lambda: str(row["python"]))
         say(f"The job runs with {row['python']}; its supervisor is pid {os.getpid()}.")
         try:
@@ -100,7 +102,7 @@ class Caretaker:
         if self._run is not None:
             self._set_status("Finalizing")
             try:
-                self._metrics.finish(self._run.run_id, end.status)
+                self._metrics.finish(self._run.run_id, end.status, parameter_texts(self._row["parameters"]))
             except (NoMlflow, WorkspaceError, OSError) as error:
                 say(f"MLflow was not told of the end: {error}")
         self._write(

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from footplate.jobfile import Plan
-from footplate.local import failure, groups, nodes, processes
+from footplate.local import groups, nodes, processes
 from footplate.local.caretaker import POLL_SECONDS, Caretaker, End, say
 from footplate.local.environment import Setting
 from footplate.local.guard import Guard
@@ -21,6 +21,7 @@ from footplate.local.launcher import Launcher, Rank
 from footplate.local.preparation import Preparation
 from footplate.local.reconcile import reconcile
 from footplate.local.store import now
+from footplate.local.usage import Sampler
 from footplate.workspace.errors import Unexpected
 
 LAST_WORDS_SECONDS = 3.0
@@ -52,6 +53,7 @@ class CommandJob(Caretaker):
         """What is said of the job beside its status."""
         self._silent: tuple[int, ...] = ()
         """Ranks that are stopped, as by a SIGSTOP."""
+        self._usage = Sampler(self._folder, say)
 
     def _work(self) -> End:
         stored = json.loads(self._row["plan"])
@@ -85,6 +87,7 @@ class CommandJob(Caretaker):
                 return self._run_ranks(launcher)
             finally:
                 launcher.end(TERM_SECONDS)
+                self._usage.close()
 
     def _wait_for_nodes(self, ranks_per_node: int) -> None:
         """Wait for the job's turn. Readers tell why it waits; whoever gives nodes back wakes the first in line."""
@@ -180,6 +183,7 @@ class CommandJob(Caretaker):
         for attempt in (1, 2):
             began = time.monotonic()
             launcher.start()
+            import_module("footplate.logs.failure")  # now, for the reason of `_load_all`, while the ranks start up
             self._record_start(launcher, first=attempt == 1)
             end = self._watch(launcher, began)
             if end.status != "Failed" or attempt == 2 or time.monotonic() - began > PORT_RETRY_SECONDS:
@@ -197,6 +201,7 @@ class CommandJob(Caretaker):
         while launcher.running:
             self._pause(POLL_SECONDS)
             self._flush()
+            self._usage.look(launcher.running)
             for rank in launcher.poll():
                 self._record_exit(rank)
                 if rank.exit_code != 0 and first is None:
@@ -212,9 +217,7 @@ class CommandJob(Caretaker):
                 return End("Failed", f"it ran into its time limit of {self._row['timeout_s']} s (limits.{key})")
         if first is None:
             return End("Completed")
-        number, log, code = launcher.blame(first)
-        why = failure.describe(log, code)
-        return End("Failed", f"rank {number}: {why}" if launcher.world_size > 1 else why)
+        return End("Failed", launcher.explain(first))
 
     def _listen(self, launcher: Launcher) -> None:
         """Say NotResponding, as Azure does of a run that sends no heartbeat, while a rank is stopped."""

@@ -110,6 +110,7 @@ def download(home: Path, address: str, stop: Stop, tell: Tell, note: Tell) -> Pa
     """
     folder = layout.download_folder(home, hashlib.sha256(address.encode()).hexdigest()[:32])
     with children.locked(folder / ".lock", stop):
+        os.utime(folder / ".lock")  # when it was used last: `footplate clean` looks at it
         content, record = folder / "content", folder / "record.json"
         kept = _kept(content, record)
         response = _ask(address, kept, note)

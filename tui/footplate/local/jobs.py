@@ -14,11 +14,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from footplate.local import files, layout, nodes, processes, python, records, unfinished
+from footplate.local import files, heartbeat, layout, mpi, nodes, processes, python, records, unfinished
 from footplate.local.data import DataAssets
 from footplate.local.metrics import Metrics, NoMlflow
-from footplate.local.reconcile import reconcile
+from footplate.local.reconcile import end, reconcile
 from footplate.local.store import Store
+from footplate.local.usage import Readings
 from footplate.settings import Settings
 from footplate.workspace import (
     Conflict,
@@ -31,12 +32,14 @@ from footplate.workspace import (
     NotFound,
     Output,
     Unexpected,
+    Usage,
 )
 
 if TYPE_CHECKING:
     from footplate.jobfile import JobFile
 
 _LOG_FOLDERS = ("user_logs", "logs", "outputs", "system_logs")
+_FORCED = "ended by --force: the machine that ran it gave no sign of life"
 _TEXT_OUTPUTS = frozenset({".log", ".txt", ".out", ".err", ".csv", ".tsv", ".jsonl"})
 """What of `./outputs` is listed among the logs; all of it can be read as one, but who wants to see weights there?"""
 
@@ -56,6 +59,7 @@ class Jobs:
         self._settings = settings
         self._data_assets = data_assets
         self._metrics = Metrics(store.home, lambda: python.for_jobs(settings))
+        self._readings = Readings()
 
     def page(self, matching: JobFilter, before: float | None, size: int) -> tuple[list[Job], float | None]:
         """Jobs created before a moment (None: all), newest first, and the moment to go on from (None: that was all).
@@ -101,8 +105,13 @@ class Jobs:
         self._row(name)
         return submitted.read(layout.job_folder(self._store.home, name))
 
-    def cancel(self, name: str) -> Job:
-        """Ask a job to end; its supervisor is woken to see it. Raises NotFound, Conflict when it has ended otherwise."""
+    def cancel(self, name: str, *, force: bool = False) -> Job:
+        """Ask a job to end; its supervisor is woken to see it. Raises NotFound, Conflict when it has ended otherwise.
+
+        `force` ends the record of a job whose machine gives no sign of life; raises Conflict for another.
+        """
+        if force:
+            return self._end_silent(name)
         row = self._row(name)
         with self._store.write() as db:
             changed = db.execute(
@@ -114,6 +123,25 @@ class Jobs:
             raise Conflict(f"Job {name!r} has ended already: {row['status']}.", "There is nothing left to cancel.")
         processes.wake(row["supervisor_pid"], row["supervisor_started"])
         return records.job(row)
+
+    def _end_silent(self, name: str) -> Job:
+        """End a job, and what runs below it, whose machine may never come back; where it does, the supervisor sees the end."""
+        row = self._row(name)
+        with self._store.write() as db:
+            below = db.execute("SELECT name FROM job WHERE parent = ? AND ended IS NULL", (name,)).fetchall()
+            names = [name, *(child["name"] for child in below)]
+            silent = heartbeat.silent(db, self._store.home, names)
+            if row["ended"] is None and name not in silent:
+                raise Conflict(
+                    f"Job {name!r} is not NotResponding: its supervisor is there, and ends it when it is asked.",
+                    f"Cancel it without --force: footplate cancel {name}",
+                )
+            for one in names:
+                if one in silent:
+                    kept = "work = json_set(work, '$.notes', json_object('Canceled', ?))"
+                    db.execute(f"UPDATE job SET cancel_requested = 1, {kept} WHERE name = ?", (_FORCED, one))
+                    end(db, db.execute("SELECT * FROM job WHERE name = ?", (one,)).fetchone(), "")
+        return self.job(name)
 
     def set_archived(self, name: str, archived: bool) -> Job:
         """Hide a job from the lists, or show it again. Raises NotFound."""
@@ -199,6 +227,20 @@ class Jobs:
                 f"{file} cannot be read: {error.strerror}.", "Mend its permissions.", repr(error)
             ) from error
 
+    def rank_ends(self, name: str) -> Mapping[int, int]:
+        """The exit codes of ranks that have ended; under mpirun as each rank left its own. Raises NotFound."""
+        self._row(name)
+        if ends := mpi.exits(layout.job_folder(self._store.home, name)):
+            return ends
+        with self._store.read() as db:
+            query = "SELECT rank, exit_code FROM rank WHERE job = ? AND exit_code IS NOT NULL ORDER BY rank"
+            return {row["rank"]: row["exit_code"] for row in db.execute(query, (name,))}
+
+    def usage(self, name: str) -> Usage:
+        """What was sampled beside the job's ranks. Raises NotFound."""
+        self._row(name)
+        return self._readings.read(layout.job_folder(self._store.home, name))
+
     def metrics(self, name: str) -> Mapping[str, Sequence[MetricPoint]]:
         """All metrics by name. Raises NotFound, Unexpected when MLflow's store cannot be read."""
         run_id = self._row(name)["mlflow_run_id"]
@@ -250,6 +292,15 @@ class Jobs:
                     with suppress(NotFound):  # a cluster that is gone since, as the job is soon
                         reasons |= nodes.Line.read(db, compute).reasons()
         jobs = [read(row, headlines.get(row["mlflow_run_id"])) for row in rows]
+        if going := [job.name for job in jobs if job.active]:
+            with self._store.read() as db:
+                silent = heartbeat.silent(db, self._store.home, going)
+            if silent:
+                jobs = [
+                    replace(job, status="NotResponding", note=silent[job.name]) if job.name in silent else job
+                    for job in jobs
+                ]
+            reasons = {name: reason for name, reason in reasons.items() if name not in silent}
         if not reasons:
             return jobs
         return [replace(job, note=reasons[job.name]) if job.name in reasons else job for job in jobs]

@@ -99,10 +99,14 @@ class Launcher:
         """Number of the job's ranks; under mpirun only that is a process of ours."""
         return self._plan.world_size
 
-    def blame(self, rank: Rank) -> tuple[int, Path, int]:
-        """The rank that is to blame for the end of one of our processes: its number, log and exit code."""
-        found = mpi.first_failure(self._folder) if self._under_mpirun else None
-        return found or (rank.number, rank.log, rank.exit_code or 0)
+    def explain(self, first: Rank) -> str:
+        """Why the job failed, of whose processes `first` was the first to."""
+        ends = mpi.exits(self._folder) if self._under_mpirun else {}
+        if failed := [rank for rank, code in ends.items() if code]:
+            logs = {rank: self._folder / "user_logs" / f"std_log_process_{rank}.txt" for rank in ends}
+            return failure.explain(logs, ends, failed[0], self._plan.nodes)
+        own = {rank.number: rank.exit_code or 0 for rank in self.ranks}
+        return failure.explain({rank.number: rank.log for rank in self.ranks}, own, first.number, self._plan.nodes)
 
     def poll(self) -> list[Rank]:
         """The ranks that ended since the last call."""

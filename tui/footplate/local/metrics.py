@@ -18,6 +18,7 @@ from urllib.parse import quote
 
 from footplate import mounts
 from footplate.local import children
+from footplate.local.metric_curves import Curves
 from footplate.local.store import moment, now
 from footplate.workspace import MetricPoint, Unexpected
 
@@ -31,6 +32,8 @@ _CHILD = Path(__file__).with_name("mlflow_child.py")
 _INFINITY = 1.7976931348623157e308  # MLflow's stand-in, since SQL columns take no infinity
 _ODD = re.compile("[?%#]")
 _LAST_MS = 253402300799000  # the end of the year 9999, past which no moment can be told
+_PARAMETER_NAME, _PARAMETER_VALUE = 250, 6000
+"""MLflow's own limits of a parameter's name and value."""
 _HEADLINE_SECONDS = 1.0
 _HEADLINE = """
 SELECT run_uuid, "key", value,
@@ -38,13 +41,6 @@ SELECT run_uuid, "key", value,
 FROM latest_metrics WHERE is_nan = 0 AND typeof(value) = 'real' AND typeof("key") = 'text'
 AND "key" NOT LIKE 'system/%' AND run_uuid IN ({marks}) GROUP BY run_uuid
 """
-_POINTS = """
-SELECT "key", step, timestamp, value, is_nan FROM metrics
-WHERE run_uuid = ? AND typeof("key") = 'text' AND typeof(value) = 'real'
-AND typeof(step) = 'integer' AND typeof(timestamp) = 'integer' ORDER BY "key", step, timestamp
-"""  # scripts can write to the file: SQLite keeps any type in any column
-
-
 _LOGGED = """
 SELECT run_uuid, value, is_nan FROM metrics
 WHERE "key" = ? AND run_uuid IN ({marks}) AND typeof(value) = 'real' ORDER BY rowid
@@ -86,6 +82,7 @@ class Metrics:
         self._home = home
         self._python = python
         self._known = known
+        self._curves = Curves(_seconds, _finite)
         self.file = home / "mlflow.db"
         self.uri = _sqlite_url(self.file)
 
@@ -105,14 +102,24 @@ class Metrics:
         arguments = {"uri": self.uri, "experiment": experiment, "artifacts": artifacts, "name": name, "tags": tags}
         return Run(**self._mlflow("create_run", arguments, stop))
 
-    def finish(self, run_id: str, job_status: str) -> None:
-        """Write the end of a run as the job ended, whatever the script said. Raises Unexpected, NoMlflow."""
+    def finish(self, run_id: str, job_status: str, parameters: Mapping[str, str] | None = None) -> None:
+        """Write the end of a run as the job ended, whatever the script said, and a trial's values as its parameters.
+
+        Only now: MLflow refuses a script that logs a parameter in another spelling than is there, and what it logged stays.
+        Raises Unexpected, NoMlflow.
+        """
+        values = {key[:_PARAMETER_NAME]: value[:_PARAMETER_VALUE] for key, value in (parameters or {}).items()}
         status, ended_ms = RUN_STATUS.get(job_status, "FAILED"), int(now() * 1000)
         with self._connection() as db:
             if self._knows(db):
                 db.execute("UPDATE runs SET status = ?, end_time = ? WHERE run_uuid = ?", (status, ended_ms, run_id))
+                db.executemany(
+                    'INSERT OR IGNORE INTO params ("key", value, run_uuid) VALUES (?, ?, ?)',
+                    [(key, value, run_id) for key, value in values.items()],
+                )
                 return
-        self._mlflow("finish_run", {"uri": self.uri, "run_id": run_id, "status": status, "ended_ms": ended_ms})
+        arguments = {"uri": self.uri, "run_id": run_id, "status": status, "ended_ms": ended_ms, "parameters": values}
+        self._mlflow("finish_run", arguments)
 
     def delete(self, run_id: str) -> None:
         """Move a run to MLflow's bin, as `mlflow gc` expects it. Raises Unexpected, NoMlflow."""
@@ -129,15 +136,13 @@ class Metrics:
 
     def read(self, run_id: str) -> Mapping[str, Sequence[MetricPoint]]:
         """All metrics of a run by name, points in step order. Raises Unexpected, NoMlflow."""
-        if not self.file.exists():
+        try:
+            store = self.file.stat().st_ino
+        except FileNotFoundError:
             return {}
         with self._connection() as db:
             if self._knows(db):
-                rows = db.execute(_POINTS, (run_id,))
-                points: dict[str, list[MetricPoint]] = {}
-                for key, step, timestamp, value, is_nan in rows:
-                    points.setdefault(key, []).append(_point(step, timestamp, math.nan if is_nan else value))
-                return points
+                return self._curves.read(db, store, run_id)
         histories = self._mlflow("read_metrics", {"uri": self.uri, "run_id": run_id})
         return {
             name: sorted((_point(*p) for p in history), key=lambda p: p.step) for name, history in histories.items()
@@ -293,7 +298,11 @@ def _user() -> str:
 
 
 def _point(step: int, timestamp_ms: int, value: float) -> MetricPoint:
-    return MetricPoint(step, moment(min(max(timestamp_ms, 0), _LAST_MS) / 1000), _finite(value))
+    return MetricPoint(step, moment(_seconds(timestamp_ms)), _finite(value))
+
+
+def _seconds(timestamp_ms: int) -> float:
+    return min(max(timestamp_ms, 0), _LAST_MS) / 1000
 
 
 def _finite(value: float) -> float:

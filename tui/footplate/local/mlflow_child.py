@@ -32,11 +32,16 @@ def create_run(uri: str, experiment: str, artifacts: str, name: str, tags: dict[
     return {"run_id": run.info.run_id, "experiment_id": experiment_id}
 
 
-def finish_run(uri: str, run_id: str, status: str, ended_ms: int) -> None:
-    """Write a run's end."""
+def finish_run(uri: str, run_id: str, status: str, ended_ms: int, parameters: dict[str, str]) -> None:
+    """Write a run's end, and the parameters that it has not."""
     from mlflow import MlflowClient
 
-    MlflowClient(tracking_uri=uri).set_terminated(run_id, status, ended_ms)
+    client = MlflowClient(tracking_uri=uri)
+    there = client.get_run(run_id).data.params if parameters else {}
+    for key, value in parameters.items():
+        if key not in there:
+            client.log_param(run_id, key, value)
+    client.set_terminated(run_id, status, ended_ms)
 
 
 def delete_run(uri: str, run_id: str) -> None:

@@ -67,12 +67,11 @@ class Models:
             raise NotFound(f"There is no model {reference!r}.", hint)
         return _model(row)
 
-    def register(self, name: str, source: str | Path, description: str = "") -> Model:
+    def register(self, name: str, source: str | Path, description: str = "", output: str | None = None) -> Model:
         """Register a folder, or the output of an ended job, of a sweep that of its best trial, as a model's next version.
 
-        Of a job it takes `outputs/model` where that holds a `model.json`, else its whole `outputs` folder, and where that is
-        empty the one named output that is a model. Raises NotFound (no such job), Invalid (name, empty or missing folder,
-        several named outputs, broken `model.json`), Conflict while the job goes on and for a sweep without a best trial,
+        Which output is as `Workspace.register` says it. Raises NotFound (no such job or output), Invalid (name, empty or missing
+        folder, several outputs, broken `model.json`), Conflict while the job goes on and for a sweep without a best trial,
         Unexpected for a full or read-only disk.
         """
         check_model_name(name)
@@ -80,7 +79,7 @@ class Models:
             return self._register(source, _New(name, "" if source.is_file() else source.resolve().name, description))
         with self._store.read() as db:
             writer = lineage.writer(db, source)
-        folder, kind = self._job_output(writer.job)
+        folder, kind = self._job_output(writer.job, output)
         # A pipeline's output is a link to its step's.
         return self._register(
             folder.resolve(), _New(name, folder.name, description, writer.job, writer.lineage, type=kind)
@@ -178,27 +177,32 @@ class Models:
                 repr(error),
             ) from error
 
-    def _job_output(self, job: str) -> tuple[Path, str]:
-        """The folder of the model that a job wrote, and the model's type. Raises Invalid where it is one of several."""
+    def _job_output(self, job: str, output: str | None) -> tuple[Path, str]:
+        """What is to be registered of a job, and the model's type. Raises NotFound, and Invalid where it is one of several."""
         folder = layout.job_folder(self._store.home, job)
         outputs = folder / "outputs"
-        if (outputs / "model" / "model.json").is_file():
+        if output is None and (outputs / "model" / "model.json").is_file():
             return outputs / "model", _PLAIN
-        if outputs.is_dir() and any(outputs.iterdir()):
+        if output == "default" or (output is None and outputs.is_dir() and any(outputs.iterdir())):
             return outputs, _PLAIN
         with self._store.read() as db:
             kinds = records.mapping(db.execute("SELECT outputs FROM job WHERE name = ?", (job,)).fetchone()[0])
-        models = {
-            folder / "named" / output: str(kind)
-            for output, kind in kinds.items()
-            if kind in MODEL_TYPES and next(model_files.files_in(folder / "named" / output), None)
+        if output is not None:
+            if output not in kinds:
+                raise NotFound(f"Job {job!r} has no output {output!r}.", f"It has {', '.join(['default', *kinds])}.")
+            return folder / "named" / output, _model_type(kinds[output])
+        written = {
+            name: kind for name, kind in kinds.items() if next(model_files.files_in(folder / "named" / name), None)
         }
+        # Of a job that declares a model, no other output is taken for one.
+        declared = any(kind in MODEL_TYPES for kind in kinds.values())
+        models = {name: kind for name, kind in written.items() if kind in MODEL_TYPES or not declared}
         if len(models) > 1:
             raise Invalid(
-                f"Job {job!r} has written several models: {', '.join(place.name for place in models)}.",
-                "With `name: MODEL` at an output, the job file says which to register when the job has completed.",
+                f"Job {job!r} has written several {'models' if declared else 'outputs'}: {', '.join(models)}.",
+                "Name one of them: --output NAME.",
             )
-        return next(iter(models.items()), (outputs, _PLAIN))
+        return next(((folder / "named" / name, _model_type(kind)) for name, kind in models.items()), (outputs, _PLAIN))
 
     def _keep(self, files: Path, new: _New) -> int:
         """Give a version's files the next number, their place and their record."""
@@ -246,3 +250,8 @@ def _model(row: sqlite3.Row) -> Model:
         size=row["size"],
         lineage=records.mapping(row["lineage"]),
     )
+
+
+def _model_type(kind: object) -> str:
+    """A model's type by that of the output it was: a plain folder or file is a custom model."""
+    return str(kind) if kind in MODEL_TYPES else _PLAIN

@@ -52,13 +52,11 @@ def forget_exits(folder: Path) -> None:
         file.unlink()
 
 
-def first_failure(folder: Path) -> tuple[int, Path, int] | None:
-    """The rank that failed first, its log and its exit code; None where mpirun itself failed."""
-    failed = []
+def exits(folder: Path) -> dict[int, int]:
+    """The exit codes of the ranks that ended, in the order they did; empty where mpirun started none."""
+    ended = []
     for file in folder.glob("system_logs/mpi-exit-*"):
-        text = file.read_text().strip()
-        if text.isdecimal() and text != "0":
-            rank = int(file.name.rpartition("-")[2])
-            log = folder / "user_logs" / f"std_log_process_{rank}.txt"
-            failed.append((file.stat().st_mtime_ns, rank, log, int(text)))
-    return min(failed)[1:] if failed else None
+        number, text = file.name.rpartition("-")[2], file.read_text().strip()
+        if text.isdecimal() and number.isdecimal():
+            ended.append((file.stat().st_mtime_ns, int(number), int(text)))
+    return {rank: code for _, rank, code in sorted(ended)}

@@ -28,15 +28,15 @@ def reconcile(store: Store, metrics: Metrics) -> None:
         if not _orphans(db):
             return
     with store.write() as db:
-        ended = [(job, end) for job in _orphans(db) if (end := _set_right(db, store, job))]
-    for job, end in ended:
+        ended = [(job, status) for job in _orphans(db) if (status := _set_right(db, store, job))]
+    for job, status in ended:
         if job["mlflow_run_id"]:
-            _finish_run(metrics, job["mlflow_run_id"], end)
+            _finish_run(metrics, job, status)
 
 
 def _orphans(db: sqlite3.Connection) -> list[sqlite3.Row]:
     rows = db.execute(
-        "SELECT name, type, supervisor_pid, supervisor_started, cancel_requested, mlflow_run_id, work "
+        "SELECT name, type, supervisor_pid, supervisor_started, cancel_requested, mlflow_run_id, work, parameters "
         "FROM job WHERE ended IS NULL AND host IN ('', ?)",
         (platform.node(),),  # whether another machine's live can be seen only there
     )
@@ -53,14 +53,14 @@ def _set_right(db: sqlite3.Connection, store: Store, job: sqlite3.Row) -> str:
         try:
             supervisors.start(db, store, job["name"])
         except OSError as error:
-            return _end(db, job, f"its supervisor ended unexpectedly, and no other could be started: {error}")
+            return end(db, job, f"its supervisor ended unexpectedly, and no other could be started: {error}")
         work = {**work, "restarts": restarts + 1}
         db.execute("UPDATE job SET work = ? WHERE name = ?", (json.dumps(work), job["name"]))
         return ""
     ranks = db.execute("SELECT pid, started FROM rank WHERE job = ?", (job["name"],))
     mark = groups.mark(job["supervisor_pid"], job["supervisor_started"])
     groups.kill_leftovers([groups.Group(pid, started) for pid, started in ranks], mark)
-    return _end(
+    return end(
         db,
         job,
         f"its supervisor (pid {job['supervisor_pid']}) ended unexpectedly, killed or with the machine; "
@@ -68,7 +68,8 @@ def _set_right(db: sqlite3.Connection, store: Store, job: sqlite3.Row) -> str:
     )
 
 
-def _end(db: sqlite3.Connection, job: sqlite3.Row, error: str) -> str:
+def end(db: sqlite3.Connection, job: sqlite3.Row, error: str) -> str:
+    """End a job whose supervisor is gone, within a transaction; gives the status: Canceled where that was asked, else Failed."""
     status = "Canceled" if job["cancel_requested"] else "Failed"
     db.execute(
         "UPDATE job SET status = ?, error = ?, ended = ? WHERE name = ?",
@@ -84,9 +85,9 @@ def _end(db: sqlite3.Connection, job: sqlite3.Row, error: str) -> str:
     return status
 
 
-def _finish_run(metrics: Metrics, run_id: str, status: str) -> None:
+def _finish_run(metrics: Metrics, job: sqlite3.Row, status: str) -> None:
     try:
-        metrics.finish(run_id, status)
+        metrics.finish(job["mlflow_run_id"], status, records.parameter_texts(job["parameters"]))
     except (WorkspaceError, NoMlflow):
         # The job's own record is right already and is what everything here shows; only `mlflow ui` would differ.
         return

@@ -101,3 +101,10 @@ def _parsed(text: str) -> Mapping[str, Any]:
     except (ValueError, RecursionError):
         return {}
     return found if isinstance(found, dict) else {}
+
+
+def parameter_texts(stored: str) -> dict[str, str]:
+    """A trial's stored values of the search space as text: a mapping as JSON, as its command got it."""
+    return {
+        name: json.dumps(value) if isinstance(value, Mapping) else str(value) for name, value in mapping(stored).items()
+    }

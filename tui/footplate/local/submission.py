@@ -232,6 +232,10 @@ def _write_folder(folder: Path, job: Start, home: Path) -> None:
     for name in ("outputs", "logs", "named", "user_logs", "system_logs"):
         (folder / name).mkdir(parents=True)
     submitted.keep(folder, job.file)
+    if job.file.kind == "pipeline":
+        from footplate.local.pipeline import components  # what other jobs never need
+
+        components.keep(folder, job.file)
     for output, kind in job.outputs.items():
         if kind != "uri_file":  # the script writes that one itself
             (folder / "named" / output).mkdir()

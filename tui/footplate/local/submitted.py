@@ -27,6 +27,8 @@ def keep(folder: Path, job_file: JobFile) -> None:
 def read(folder: Path) -> JobFile:
     """The file that was kept, with its relative paths in the folder of then; `code` is the kept copy where that folder is gone.
 
+    The component files of a pipeline are their kept copies where one of them was changed since.
+
     Raises NotFound where no file was kept, Unexpected where it cannot be read.
     """
     try:
@@ -48,6 +50,10 @@ def read(folder: Path) -> JobFile:
             f"Look at {folder / _TEXT}, or launch it from its template.",
             str(error),
         ) from error
+    if job_file.kind == "pipeline":
+        from footplate.local.pipeline.components import as_they_were  # what other jobs never need
+
+        return as_they_were(folder, job_file)
     kept = folder / "code"
     # Path.is_dir raises for a name too long, a loop of links.
     if job_file.code is None or os.path.isdir(job_file.code) or not kept.is_dir():  # noqa: PTH112

@@ -33,6 +33,7 @@ from footplate.workspace import (
     Output,
     Quota,
     Size,
+    Usage,
     Workspace,
     WorkspaceError,
 )
@@ -142,21 +143,15 @@ class LocalWorkspace(Workspace):
         return await asyncio.to_thread(self._jobs.job_file, name)
 
     async def refusal(self, file: JobFile) -> WorkspaceError | None:
-        from footplate.local.submission import require_runnable
-
-        try:
-            require_runnable(file)
-        except WorkspaceError as error:
-            return error
-        return None
+        return await asyncio.to_thread(_refusal, file)
 
     async def contrasts(self, file: JobFile) -> Sequence[Contrast]:
         from footplate.local.differences import contrasts
 
         return contrasts(file)
 
-    async def cancel(self, name: str) -> Job:
-        return await asyncio.to_thread(self._jobs.cancel, name)
+    async def cancel(self, name: str, *, force: bool = False) -> Job:
+        return await asyncio.to_thread(lambda: self._jobs.cancel(name, force=force))
 
     async def archive(self, name: str) -> Job:
         return await asyncio.to_thread(self._jobs.set_archived, name, True)
@@ -182,6 +177,12 @@ class LocalWorkspace(Workspace):
 
     async def read_log(self, name: str, path: str, offset: int, limit: int) -> LogChunk:
         return await asyncio.to_thread(self._jobs.read_log, name, path, offset, limit)
+
+    async def rank_ends(self, name: str) -> Mapping[int, int]:
+        return await asyncio.to_thread(self._jobs.rank_ends, name)
+
+    async def usage(self, name: str) -> Usage:
+        return await asyncio.to_thread(self._jobs.usage, name)
 
     async def metrics(self, name: str) -> Mapping[str, Sequence[MetricPoint]]:
         return await asyncio.to_thread(self._jobs.metrics, name)
@@ -212,8 +213,8 @@ class LocalWorkspace(Workspace):
     async def model(self, reference: str) -> Model:
         return await asyncio.to_thread(self._models.model, reference)
 
-    async def register(self, name: str, source: str | Path, description: str = "") -> Model:
-        return await asyncio.to_thread(self._models.register, name, source, description)
+    async def register(self, name: str, source: str | Path, description: str = "", output: str | None = None) -> Model:
+        return await asyncio.to_thread(self._models.register, name, source, description, output)
 
     async def download_model(
         self, reference: str, folder: Path, progress: Callable[[int, int | None], None] | None = None
@@ -279,3 +280,22 @@ class LocalWorkspace(Workspace):
         self, endpoint: str, body: bytes, headers: Mapping[str, str], deployment: str | None = None
     ) -> Answer:
         return await self._endpoints.invoke(endpoint, body, headers, deployment)
+
+
+def _refusal(file: JobFile) -> WorkspaceError | None:
+    """What `submit` would say of a file for what this machine never runs; reads a pipeline's components."""
+    from footplate.local.submission import require_runnable
+
+    try:
+        require_runnable(file)
+        if file.kind == "sweep":
+            from footplate.local.sweep.spec import Spec
+
+            Spec.read(file, 0)
+        elif file.kind == "pipeline":
+            from footplate.local.pipeline.submitting import require_steps
+
+            require_steps(file)
+    except WorkspaceError as error:
+        return error
+    return None

@@ -1,1 +1,1 @@
-"""The log engine: what makes raw log bytes safe, and where each line of a log file begins. Knows nothing of Textual."""
+"""The log engine: copies of logs that lie elsewhere, where lines begin, what may be shown of them. Knows nothing of Textual."""

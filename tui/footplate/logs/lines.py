@@ -22,13 +22,18 @@ class Place(NamedTuple):
 
 
 class Lines(Protocol):
-    """Numbered lines, counted from 0, that may become more.
+    """Numbered lines, counted from 0, that may become more. One thread calls `scan()`; others may use the rest at any time."""
 
-    One thread calls `scan()`; others may at any time use everything else. `restarts` counts how often the lines turned out
-    to be others than before; line numbers of before then mean nothing any more.
-    """
+    @property
+    def restarts(self) -> int:
+        """How often the lines turned out to be others than before; line numbers of before then mean nothing any more."""
 
-    restarts: int
+    @property
+    def redraws(self) -> int:
+        """How often lines that had their end were drawn over after all, by a progress bar that stepped up to them.
+
+        What was kept of how lines look is out of date then.
+        """
 
     @property
     def size(self) -> int:
@@ -39,7 +44,7 @@ class Lines(Protocol):
         """Lines known so far, an unfinished last one included."""
 
     def complete(self, number: int) -> bool:
-        """Whether a line will never change."""
+        """Whether a line has its end, and so stays as it is unless a progress bar draws over it (`redraws`)."""
 
     def scan(self) -> bool:
         """Take in a piece of what is new and return whether there was any. Raises OSError where it cannot be read."""

@@ -50,6 +50,7 @@ class Style:
 
 
 PLAIN = Style()
+_ERASE = b"\x1b[2K"
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,10 +82,13 @@ def steady(text: str) -> str:
 def parse_line(raw: bytes, cut: int = 0) -> Line:
     """Parse one raw log line (with or without its line end) into what a terminal would be left showing.
 
-    Of a line that was overwritten (carriage returns: progress bars) the last state counts. Invalid UTF-8 becomes
-    U+FFFD. Of escape sequences only colours and text attributes (SGR) are kept. At most 8 KiB are parsed; `cut` is
+    Of a line that was overwritten (carriage returns, erasing: progress bars) the last state counts. Invalid UTF-8
+    becomes U+FFFD. Of escape sequences only colours and text attributes (SGR) are kept. At most 8 KiB are parsed; `cut` is
     what the caller left out already, in bytes, and `Line.cut` what is missing in all.
     """
+    if b"\0" in raw and 2 * len(raw) < 5 * raw.count(0) <= 3 * len(raw):
+        # UTF-16, as Windows writes it: of plain letters every other byte.
+        raw = raw.replace(b"\0", b"").removeprefix(b"\xff\xfe").removeprefix(b"\xfe\xff")
     raw = last_state(raw.rstrip(b"\r\n"))
     if len(raw) > DISPLAY_LIMIT:
         cut += len(raw) - DISPLAY_LIMIT
@@ -97,8 +101,10 @@ def parse_line(raw: bytes, cut: int = 0) -> Line:
 
 
 def last_state(raw: bytes) -> bytes:
-    """Return what a line that overwrote itself was left with; a newline within it came after a step up."""
-    return raw[max(raw.rfind(b"\r"), raw.rfind(b"\n")) + 1 :]
+    """Return what a line that overwrote itself was left with."""
+    begin = max(raw.rfind(b"\r"), raw.rfind(b"\n")) + 1
+    erased = raw.rfind(_ERASE, begin)
+    return raw[begin:] if erased < 0 else raw[erased + len(_ERASE) :]
 
 
 def size_text(count: int) -> str:
@@ -138,6 +144,8 @@ def _parse_text(text: str, cut: int) -> Line:
             column += add(" " * (TAB_STOP - column % TAB_STOP))
         elif match["final"] == "m" and not match["intermediate"] and match["params"][:1] not in tuple("<=>?"):
             style = _apply_sgr(style, match["params"])
+        elif match["final"] == "K" and not match["intermediate"]:
+            pass  # a progress bar erased what stood behind it: nothing, once it is the last state
         else:
             removed = True
     add(steady(text[position:]))

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeVar
 
-from footplate.logs.index import LineIndex
+from footplate.logs.lines import Lines, Pattern
 from footplate.logs.sanitise import parse_line
 
 _SLICE_SECONDS = 2.0
-_LINE_SECONDS = 0.02
+_LINE_SECONDS = 0.02  # for drawing
+_AT_ONCE = 128 * 1024
 
 T = TypeVar("T", str, bytes)
 
@@ -37,13 +38,30 @@ class Patient(Generic[T]):
 
 
 @dataclass(frozen=True, slots=True)
+class Brief:
+    """An expression without line ends in it, put to many lines a stretch at a time: `re` stops all threads while it matches."""
+
+    pattern: re.Pattern[bytes]
+
+    def search(self, data: bytes, start: int = 0, /) -> re.Match[bytes] | None:
+        """The first match from `start` on, or None."""
+        while start < len(data):
+            end = data.find(b"\n", start + _AT_ONCE)
+            end = len(data) if end < 0 else end
+            if found := self.pattern.search(data, start, end):
+                return found
+            start = end + 1
+        return None
+
+
+@dataclass(frozen=True, slots=True)
 class Search:
     """What is looked for: in the bytes of the file, and in the text of a line as it is shown."""
 
-    data: re.Pattern[bytes] | Patient[bytes]
+    data: Pattern
     shown: re.Pattern[str] | Patient[str]
 
-    def lines(self, index: LineIndex, start: int, direction: int = 1) -> Iterator[int]:
+    def lines(self, index: Lines, start: int, direction: int = 1) -> Iterator[int]:
         """Yield the lines that match, from `start` on (`direction` 1) or back (-1).
 
         What matches only in an escape sequence, or in a state of the line that was overwritten, is no match. Nor is
@@ -54,7 +72,7 @@ class Search:
             if line.cut or self.shown.search(line.text):
                 yield number
 
-    def next_line(self, index: LineIndex, start: int, direction: int = 1) -> int | None:
+    def next_line(self, index: Lines, start: int, direction: int = 1) -> int | None:
         """Return the first line that matches from `start` on or back, starting over at the file's other end."""
         found = next(self.lines(index, start, direction), None)
         if found is not None:
@@ -63,8 +81,9 @@ class Search:
 
     def spans(self, text: str) -> list[tuple[int, int]]:
         """Return where in a shown line the matches are; nowhere where the expression takes too long for drawing."""
+        shown = replace(self.shown, seconds=_LINE_SECONDS) if isinstance(self.shown, Patient) else self.shown
         try:
-            return [match.span() for match in self.shown.finditer(text) if match[0]]
+            return [match.span() for match in shown.finditer(text) if match[0]]
         except TimeoutError:
             return []
 
@@ -82,11 +101,24 @@ def compile_search(wanted: str) -> Search:
         try:
             data = regex.compile(wanted.encode(errors="replace"), int(flags))
             shown = regex.compile(wanted, int(flags))
-            return Search(Patient(data, _SLICE_SECONDS), Patient(shown, _LINE_SECONDS))
+            return Search(Patient(data, _SLICE_SECONDS), Patient(shown, _SLICE_SECONDS))
         except regex.error:
             return _plain(literal, flags)
     return _plain(literal, flags)
 
 
+def why_plain(wanted: str) -> str:
+    """Why a text is looked for as it stands: what makes it no regular expression; empty where it is one."""
+    if re.escape(wanted).replace("\\ ", " ") == wanted:
+        return ""
+    import regex
+
+    try:
+        regex.compile(wanted.encode(errors="replace"), int(re.MULTILINE))
+        return ""
+    except regex.error as error:
+        return str(error)
+
+
 def _plain(literal: str, flags: re.RegexFlag) -> Search:
-    return Search(re.compile(literal.encode(errors="replace"), flags), re.compile(literal, flags))
+    return Search(Brief(re.compile(literal.encode(errors="replace"), flags)), re.compile(literal, flags))

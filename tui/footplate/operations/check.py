@@ -11,6 +11,7 @@ from footplate.jobfile import JobFile, read
 from footplate.jobfile.check import check, check_file
 from footplate.jobfile.document import Unreadable
 from footplate.jobfile.faults import Fault
+from footplate.jobfile.kinds import JOBS
 from footplate.jobfile.rules.workspace import (
     Versions,
     WorkspaceFacts,
@@ -72,6 +73,7 @@ async def gather(workspace: Workspace, job_file: JobFile) -> WorkspaceFacts:
         _asked(workspace.sizes, named),
         _asked(workspace.quota, named),
     )
+    refusal = await workspace.refusal(job_file) if kind in JOBS else None
     spot = job_file.text_at("queue_settings", "job_tier").lower() == "spot"
     return WorkspaceFacts(
         workspace=workspace.name,
@@ -82,6 +84,7 @@ async def gather(workspace: Workspace, job_file: JobFile) -> WorkspaceFacts:
         environments={one.name: () for one in environments} if environments else None,
         datastores=frozenset(one.name for one in datastores) if datastores else None,
         endpoints=None if endpoints is None else {e.name: frozenset(d.name for d in e.deployments) for e in endpoints},
+        refused=None if refusal is None else (refusal.sentence, refusal.next_step),
         job_names=await _taken(workspace, job_file.name) if job and job_file.name else None,
         nodes_left=nodes_left(
             [size for size in offered or () if size.name.lower() in named], quota or (), low_priority=spot

@@ -24,6 +24,8 @@ class Plan:
     at_once: int | None = None
     policy: str = ""
     sampling: str = ""
+    logarithmic: frozenset[str] = frozenset()
+    """Parameters whose space is logarithmic."""
     after: Mapping[str, tuple[str, ...]] | None = None
     """By step, the steps that it takes something from; None for a sweep."""
 
@@ -31,6 +33,7 @@ class Plan:
 def plan_of(job_file: JobFile) -> Plan:
     """Read a sweep's or pipeline's file. Component files are read too: call it in a thread."""
     from footplate.jobfile.pipeline import graph_of
+    from footplate.jobfile.search_space import spaces_of
 
     if job_file.kind == "pipeline":
         graph = graph_of(job_file)
@@ -45,6 +48,7 @@ def plan_of(job_file: JobFile) -> Plan:
         at_once=job_file.whole("limits", "max_concurrent_trials", default=0) or None,
         policy=str(job_file.mapping("early_termination").get("type") or ""),
         sampling=str(sampling or ""),
+        logarithmic=frozenset(space.name for space in spaces_of(job_file) if "log" in space.kind),
     )
 
 
@@ -67,6 +71,15 @@ def best_so_far(values: Sequence[float], goal: str | None) -> list[float]:
         before = best[-1] if best else value
         best.append(before if math.isnan(value) else value if math.isnan(before) else better(before, value))
     return best
+
+
+def numbers_or_texts(values: Sequence[object]) -> list[float | str]:
+    """A parameter's values as numbers where all of them are, else as texts."""
+    try:
+        numbers: list[float | str] = [float(str(value)) for value in values]
+    except ValueError:
+        return [str(value) for value in values]
+    return numbers if all(math.isfinite(float(number)) for number in numbers) else [str(value) for value in values]
 
 
 def step_of(child: Job, steps: Sequence[str]) -> str | None:

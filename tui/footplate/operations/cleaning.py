@@ -1,9 +1,11 @@
-"""Free the space of old jobs on this machine: which they are, how much they hold, and their end."""
+"""Free the space of old jobs and downloads on this machine: which they are, how much they hold, and their end."""
 
 from __future__ import annotations
 
 import asyncio
+import fcntl
 import itertools
+import json
 import os
 import re
 import stat
@@ -13,6 +15,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from footplate import paths
+from footplate.logs.spool import remove
 from footplate.workspace import Conflict, Invalid, Job, JobFilter, NotFound, Workspace
 
 _UNITS = {"m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
@@ -23,6 +26,15 @@ class Old:
     """A job that ended long ago, and the bytes on the disk that go with it."""
 
     job: Job
+    bytes: int
+
+
+@dataclass(frozen=True)
+class Download:
+    """A file from the web that was fetched for jobs, none of them for long, and the bytes on the disk that go with it."""
+
+    address: str
+    folder: Path
     bytes: int
 
 
@@ -62,9 +74,46 @@ async def clean(workspace: Workspace, old: Sequence[Old], removed: Callable[[Old
             await workspace.delete_job(one.job.name)
         except (Conflict, NotFound):
             continue  # somebody else was here meanwhile
+        await asyncio.to_thread(remove, paths.cache() / "logs", workspace.name, [one.job.name])
         done.append(one)
         removed(one)
     return done
+
+
+def old_downloads(older_than: timedelta) -> list[Download]:
+    """What was downloaded for jobs of this machine and no job took since; it would be fetched again. Blocks."""
+    before = (datetime.now(UTC) - older_than).timestamp()
+    found = []
+    for content in (paths.home() / "cache" / "downloads").glob("*/content"):
+        lock = content.with_name(".lock")
+        used = max((file.stat().st_mtime for file in (content, lock) if file.exists()), default=before)
+        if used <= before:
+            held = content.stat()  # a job that took it has it still, where it is the same file
+            size = held.st_blocks * 512 if held.st_nlink == 1 else 0
+            found.append(Download(_address(content.with_name("record.json")), content.parent, size))
+    return sorted(found, key=lambda one: (one.address, one.folder.name))
+
+
+def clean_downloads(old: Sequence[Download]) -> list[Download]:
+    """Remove these files; gives those that went. One that a job is taking is passed over. Blocks."""
+    done = []
+    for one in old:
+        try:
+            with (one.folder / ".lock").open("a") as lock:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                for name in ("record.json", "content"):
+                    (one.folder / name).unlink(missing_ok=True)
+        except OSError:  # a job holds it, or it may not be removed
+            continue
+        done.append(one)
+    return done
+
+
+def _address(record: Path) -> str:
+    try:
+        return str(json.loads(record.read_text(encoding="utf-8"))["address"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return record.parent.name  # a download that was interrupted
 
 
 def _held(folders: Sequence[Path]) -> int:

@@ -32,6 +32,8 @@ async def clone(workspace: Workspace, name: str) -> Clone:
     notes = []
     if past.code is not None and past.code.is_relative_to(paths.home() / "jobs"):
         notes.append(f"The code folder of then is gone: code is the copy that {past.code.parent.name} kept.")
+    if f"{paths.home() / 'jobs' / name / 'components'}/" in past.text:
+        notes.append(f"Component files were changed since: the copies that {name} kept are used.")
     job_file = past
     if past.name and not await _is_free(workspace, past.name):
         job_file = past.edit({"name": await free_name(workspace, past.name)})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Coroutine
 from functools import partial
 from time import monotonic
@@ -12,9 +13,10 @@ from textual.binding import Binding, BindingType
 from textual.css.query import NoMatches
 from textual.screen import Screen
 
-from footplate import paths
+from footplate import clipboard, paths
 from footplate.actions import actions
 from footplate.faults import record, unforeseen
+from footplate.logs.sanitise import clean
 from footplate.widgets.chrome import KeyLine, TopLine
 from footplate.workspace import NotSignedIn, Throttled, Workspace, WorkspaceError
 
@@ -161,10 +163,13 @@ class ConsoleScreen(Screen[None]):
         self.console.reconsider_sign_in()
         self.poll()
 
-    def copy(self, text: str, what: str) -> None:
-        """Hand a text to the terminal's clipboard, which goes through SSH, and say so."""
-        self.app.copy_to_clipboard(text)
-        self.console.notify(f"{what} is in the clipboard, where the terminal allows it.", markup=False, timeout=4)
+    @work(group="copy")
+    async def copy(self, text: str, what: str) -> None:
+        """Hand a text to the terminal's clipboard, which goes through SSH, keep it in a file beside, and say so."""
+        copied = await asyncio.to_thread(clipboard.keep, [text])
+        if copied.text is not None:
+            self.app.copy_to_clipboard(copied.text)
+        self.console.notify(clean(clipboard.said(copied, what)), markup=False, timeout=6)
 
     def action_back(self) -> None:
         """One step back."""

@@ -161,7 +161,8 @@ class ClusterScreen(ConsoleScreen):
     def _show_keys(self) -> None:
         """Leave out the keys of what this cluster or this tab has not."""
         fixed = self.cluster is not None and not self.cluster.max_nodes
-        off = ({"edit", "delete"} if fixed else set()) | ({"open"} if self.tab != "nodes" else set()) | {self.tab}
+        off = {"rehearse"} & set(self.workspace.capabilities)
+        off |= ({"edit", "delete"} if fixed else set()) | ({"open"} if self.tab != "nodes" else set()) | {self.tab}
         self.query_one(KeyLine).turn_off(frozenset(off))
 
     def _show_nodes(self, nodes: Sequence[Node], cluster: Cluster) -> None:
@@ -240,6 +241,17 @@ class ClusterScreen(ConsoleScreen):
         self.console.show_jobs(self.cluster_name)
 
     # Acts
+
+    def action_rehearse(self) -> None:
+        """Do to this cluster, or to the job on the node under the cursor, what befalls them on Azure."""
+        from footplate.screens import rehearsals  # seldom asked for
+
+        node = self._there.get(self.table("nodes").cursor_key or "") if self.tab == "nodes" else None
+        self.console.act(rehearsals.on_cluster(self.console, self.cluster_name, node.job if node else None))
+
+    def action_watch(self) -> None:
+        """Watch this cluster, or no more."""
+        self.console.alerting.toggle("cluster", self.cluster_name)
 
     def action_edit(self) -> None:
         """Change nodes and idle time."""

@@ -8,6 +8,7 @@ from typing import ClassVar
 from textual.content import Content
 
 from footplate import words
+from footplate.logs.sanitise import clean
 from footplate.screens import cluster_acts
 from footplate.screens.base import bindings
 from footplate.screens.listing import ListScreen
@@ -20,6 +21,7 @@ class ClustersScreen(ListScreen):
 
     where = "clusters"
     BINDINGS = bindings("clusters")
+    watched_kind = "cluster"
     columns: ClassVar[tuple[Column, ...]] = (
         Column("name", "CLUSTER", None, minimum=14, priority=100),
         Column("status", "STATE", 14, priority=95),
@@ -39,6 +41,7 @@ class ClustersScreen(ListScreen):
     async def fetch(self) -> Sequence[Row]:
         """All clusters."""
         self._clusters = {cluster.name: cluster for cluster in await self.workspace.clusters()}
+        self.console.alerting.saw_clusters(self._clusters.values())
         return [
             Row(
                 c.name,
@@ -47,7 +50,7 @@ class ClustersScreen(ListScreen):
                     Cell(c.state, "error" if c.error else "ok"),
                     c.type,
                     c.size,
-                    _nodes(c),
+                    Cell(_nodes(c), "error" if self._billed_idle(c) else "plain"),
                     str(c.busy_nodes),
                     Cell(words.count(c.queued_jobs), "warn" if c.queued_jobs else "plain"),
                     c.tier,
@@ -56,11 +59,19 @@ class ClustersScreen(ListScreen):
             for c in self._clusters.values()
         ]
 
+    def _billed_idle(self, cluster: Cluster) -> bool:
+        """Whether nodes are there, and billed, though no job is on them."""
+        return bool(cluster.min_nodes) and not cluster.busy_nodes and self.workspace.kind != "local"
+
     def explain(self, key: str) -> Content:
         """What a node has, and who waits."""
         cluster = self._clusters[key]
         if cluster.error:
-            return Content.styled(cluster.error, "$text-error")
+            return Content.styled(clean(cluster.error), "$text-error")
+        if self._billed_idle(cluster):
+            least = f"{cluster.min_nodes} node{'s are' if cluster.min_nodes > 1 else ' is'}"
+            said = f"{least} billed though no job runs there; e lets idle nodes go"
+            return Content.assemble((f"{clean(cluster.name)}  ", "bold"), (said, "$text-warning"))
         cores, gpus = cluster.cores_per_node, cluster.gpus_per_node
         node = f"{cores} core{'s' * (cores != 1)}"
         node += f" and {gpus} GPU{'s' * (gpus > 1)}" if gpus else ", no GPU"
@@ -79,7 +90,7 @@ class ClustersScreen(ListScreen):
 
     def not_now(self, key: str | None) -> frozenset[str]:
         """What needs a cluster needs one under the cursor."""
-        return frozenset() if key is not None else frozenset({"open", "edit", "delete", "jobs_there", "copy"})
+        return frozenset() if key is not None else frozenset({"open", "edit", "delete", "jobs_there", "copy", "watch"})
 
     def current(self) -> Cluster | None:
         """The cluster under the cursor."""
@@ -96,6 +107,11 @@ class ClustersScreen(ListScreen):
         """The jobs on the cluster under the cursor."""
         if cluster := self.current():
             self.console.show_jobs(cluster.name)
+
+    def action_watch(self) -> None:
+        """Watch the cluster under the cursor, or no more."""
+        if cluster := self.current():
+            self.console.alerting.toggle("cluster", cluster.name)
 
     def action_create(self) -> None:
         """Make another cluster."""

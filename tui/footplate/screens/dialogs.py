@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
-from textual import on, work
+from textual import events, on, work
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical, VerticalScroll
@@ -32,9 +32,12 @@ _FRAME = """
 
 
 class ConfirmDialog(ModalScreen[bool]):
-    """A question that starts on its harmless answer; with `typed`, the act needs that text typed first."""
+    """A question that starts on its harmless answer; with `typed`, the act needs that text typed first.
 
-    AUTO_FOCUS = "#typed, #cancel"
+    What is typed while the harmless answer has the focus goes into the line for it.
+    """
+
+    AUTO_FOCUS = "#cancel"
     DEFAULT_CSS = _FRAME.format(name="ConfirmDialog")
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "answer(False)", "Cancel"),
@@ -53,10 +56,19 @@ class ConfirmDialog(ModalScreen[bool]):
             yield Static(Content("\n".join(clean(line) for line in self._text.splitlines())), classes="text")
             if self._typed:
                 yield Static(Content(clean(f"Type {self._typed} to go on:")), classes="label")
-                yield Input(id="typed", compact=True)
+                yield Input(id="typed", compact=True, select_on_focus=False)
             with Horizontal():
                 yield Button(self._harmless, id="cancel", compact=True)
                 yield Button(self._act, id="act", variant="error", disabled=bool(self._typed), compact=True)
+
+    def on_key(self, event: events.Key) -> None:
+        """A character that no button takes belongs to the line."""
+        if self._typed and event.is_printable and event.character and event.character != " ":
+            line = self.query_one("#typed", Input)
+            if not line.has_focus:
+                event.stop()
+                line.focus()
+                line.insert_text_at_cursor(event.character)
 
     @on(Input.Changed)
     def _typing(self, event: Input.Changed) -> None:
@@ -97,7 +109,10 @@ Verdict = tuple[str, bool]
 
 
 class FieldsDialog(ModalScreen[dict[str, str] | None]):
-    """Ask for a few values; None when it was left. `judge` says with each key what the values so far come to."""
+    """Ask for a few values; None when it was left. `judge` says with each key what the values so far come to.
+
+    One whose act is `dangerous` starts on Cancel, and only its button acts: enter in a field leads to Cancel at last.
+    """
 
     AUTO_FOCUS = ".editor"
     DEFAULT_CSS = (
@@ -115,6 +130,8 @@ class FieldsDialog(ModalScreen[dict[str, str] | None]):
         Binding("escape", "leave", "Cancel"),
         Binding("up", "app.focus_previous", "Field above", show=False),
         Binding("down", "app.focus_next", "Field below", show=False),
+        Binding("left", "app.focus_previous", "Left", show=False),
+        Binding("right", "app.focus_next", "Right", show=False),
         Binding("f2", "pick", "Choose from a list"),
     ]
 
@@ -125,8 +142,11 @@ class FieldsDialog(ModalScreen[dict[str, str] | None]):
         act: str,
         fields: tuple[Field, ...],
         judge: Callable[[Mapping[str, str]], Verdict] | None = None,
+        *,
+        dangerous: bool = False,
     ) -> None:
         super().__init__()
+        self._dangerous = dangerous
         self._title, self._text, self._act, self._fields, self._judge = title, text, act, fields, judge
 
     def compose(self) -> ComposeResult:
@@ -144,7 +164,7 @@ class FieldsDialog(ModalScreen[dict[str, str] | None]):
                 yield Static("", id="verdict", markup=False)
             with Horizontal():
                 yield Button("Cancel", id="cancel", compact=True)
-                yield Button(self._act, id="act", variant="primary", compact=True)
+                yield Button(self._act, id="act", variant="error" if self._dangerous else "primary", compact=True)
 
     @staticmethod
     def _editor(field: Field) -> Input | Choice:
@@ -156,6 +176,8 @@ class FieldsDialog(ModalScreen[dict[str, str] | None]):
         """Say what the first values come to."""
         for line in self.query(Input):
             line.cursor_blink = False
+        if self._dangerous:
+            self.set_focus(self.query_one("#cancel", Button))
         self._show_verdict()
 
     @property
@@ -181,7 +203,7 @@ class FieldsDialog(ModalScreen[dict[str, str] | None]):
     def _next(self) -> None:
         """Enter goes to the next field, from the last one it acts."""
         last = self._widget(self._fields[-1].name)
-        if self.focused is last:
+        if self.focused is last and not self._dangerous:
             self._done()
         else:
             self.focus_next()

@@ -37,6 +37,7 @@ async def set_traffic(console: FootplateApp, endpoint: Endpoint) -> None:
                 lambda given, shown=shown, names=names: judge_traffic(
                     shown, {names[key]: v for key, v in given.items()}
                 ),  # type: ignore[misc]
+                dangerous=True,
             )
         )
         if not answer:

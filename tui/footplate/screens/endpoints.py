@@ -34,6 +34,7 @@ class EndpointsScreen(ListScreen):
 
     where = "endpoints"
     BINDINGS = bindings("endpoints")
+    watched_kind = "endpoint"
     columns: ClassVar[tuple[Column, ...]] = (
         Column("name", "ENDPOINT", None, minimum=16, priority=100),
         Column("status", "STATE", 11, priority=95),
@@ -53,6 +54,7 @@ class EndpointsScreen(ListScreen):
     async def fetch(self) -> Sequence[Row]:
         """All endpoints, each before its deployments."""
         self._endpoints = {endpoint.name: endpoint for endpoint in await self.workspace.endpoints()}
+        self.console.alerting.saw_endpoints(self._endpoints.values())
         rows: list[Row] = []
         for endpoint in self._endpoints.values():
             rows.append(_endpoint_row(endpoint))
@@ -109,6 +111,7 @@ class EndpointsScreen(ListScreen):
                 "endpoint_keys",
                 "monitor",
                 "copy",
+                "watch",
             )
             return frozenset(acts)
         off = set() if endpoint.state == "Stopped" else {"start"}
@@ -160,6 +163,11 @@ class EndpointsScreen(ListScreen):
             self.console.act(endpoint_acts.scale(self.console, deployment))
         elif endpoint is not None:
             self.console.notify("Put the cursor on the deployment that is meant.", markup=False, timeout=4)
+
+    def action_watch(self) -> None:
+        """Watch the endpoint under the cursor, or no more."""
+        if endpoint := self.current():
+            self.console.alerting.toggle("endpoint", endpoint.name)
 
     def action_monitor(self) -> None:
         """The last hour's requests, errors and latency."""

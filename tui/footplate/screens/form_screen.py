@@ -26,7 +26,7 @@ from footplate.screens.base import ConsoleScreen
 from footplate.widgets.fault_list import FaultList
 from footplate.widgets.job_form import SWEEP, JobForm, shown_fields
 from footplate.widgets.run_preview import RunPreview, preview
-from footplate.workspace import Cluster, Contrast, WorkspaceError
+from footplate.workspace import Cluster, Contrast
 
 _PAUSE_SECONDS = 0.06
 """What is typed within this time is worked out at once."""
@@ -171,11 +171,7 @@ class FormScreen(ConsoleScreen):
         """All faults, as grave as the settings say."""
         if self._severities is None:
             self._severities = (await asyncio.to_thread(settings.load)).check.severities
-        faults = await check_for_launch(self.workspace, job_file, self._severities)
-        refusal = await self.workspace.refusal(job_file)
-        if refusal is not None:
-            faults.insert(0, refused_here(job_file, refusal))
-        return faults
+        return await check_for_launch(self.workspace, job_file, self._severities)
 
     def _work_out(self, state: State) -> Outlook:
         """In a thread: what a state comes to."""
@@ -228,10 +224,3 @@ class FormScreen(ConsoleScreen):
         """Show another state of the file; what was typed before is in it, or is gone."""
         self.draft.replace(job_file)
         self.catch_up(rebase=True)
-
-
-def refused_here(job_file: JobFile, refusal: WorkspaceError) -> Fault:
-    """A workspace's refusal as a fault, at the distribution where there is one, else at the kind of job."""
-    distribution = (*job_file.body, "distribution", "type")
-    place = distribution if job_file.get(*distribution) is not None else ("type",)
-    return Fault(REFUSED, "error", refusal.sentence, refusal.next_step, job_file.line(*place), 1, place)

@@ -295,11 +295,12 @@ class InvokeScreen(ConsoleScreen):
         if prediction.error:
             said: Any = Content.styled(clean(prediction.error), "$text-error")
         else:
-            said = Content.assemble(
-                (f"{prediction.label} {words.percent(prediction.probability or 0)}", "bold $text-success")
-            )
-            self._history.insert(0, f"{path.stem} {prediction.label} {(prediction.probability or 0) * 100:.1f}")
+            sure = f" {words.percent(prediction.probability)}" if prediction.probability is not None else ""
+            said = Content.assemble((f"{prediction.label}{sure}", "bold $text-success"))
+            score = f" {prediction.probability * 100:.1f}" if prediction.probability is not None else ""
+            self._history.insert(0, f"{path.stem} {prediction.label}{score}")
         lines = [said, Content(clean(asked)), Content.styled(clean(sizes), "$text-muted")]
+        lines += [Content.styled(note, "$text-warning") for note in prediction.notes]
         if len(self._history) > 1:
             lines.append(Content.styled(clean("history  " + " · ".join(self._history[1:4])), "$text-muted"))
         self._say(Content("\n").join(lines))

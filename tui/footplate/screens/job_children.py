@@ -6,30 +6,44 @@ import asyncio
 import math
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from typing import cast
+from time import monotonic
+from typing import ClassVar, cast
 
 from textual import on, work
+from textual.actions import SkipAction
 from textual.app import ComposeResult
-from textual.containers import Vertical
+from textual.binding import Binding, BindingType
+from textual.containers import Horizontal, Vertical
 from textual.content import Content
 from textual.message import Message
 from textual.widgets import Static
 
 from footplate import words
+from footplate.actions import actions
 from footplate.logs.sanitise import clean
-from footplate.operations.children import Plan, best_first, best_so_far, plan_of, step_of
+from footplate.operations.children import Plan, best_first, best_so_far, numbers_or_texts, plan_of, step_of
+from footplate.screens import job_acts
 from footplate.screens.base import ConsoleScreen
+from footplate.screens.compare import compare
 from footplate.screens.jobs import status_cell
-from footplate.widgets.chart import Chart, Series
+from footplate.widgets.chart import Chart, Series, sparkline
 from footplate.widgets.graph import GraphView, Node, NodeStyle
+from footplate.widgets.key_hints import key_hints
+from footplate.widgets.scatter import Scatter, Spot
 from footplate.widgets.virtual_table import Cell, Column, Row, VirtualTable
 from footplate.workspace import Job, WorkspaceError
+from footplate.workspace.points import Points
 
 PARENTS = {"sweep": "trials", "pipeline": "steps", "automl": "trials"}
 """Kinds of jobs that have children, and what these are called."""
 
 BEST_SIGN = "★"
 _CHART_FROM_HEIGHT = 30
+_BOTH_FROM_WIDTH = 110
+_CURVE_WIDTH = 12
+_PLOT_ROWS = (9, 18)
+_CURVES_SECONDS = 3.0
+_CURVES_AT_ONCE, _SOME_CURVES = 4, 32
 _NAME = Column("name", "NAME", None, minimum=16, priority=100)
 _STATUS = Column("status", "STATUS", 14, priority=99)
 _TOOK = Column("took", "TOOK", 6, "right", priority=80)
@@ -45,9 +59,13 @@ class ChildrenPane(Vertical):
     ChildrenPane GraphView { padding: 0 1; display: none; }
     ChildrenPane.graph GraphView { display: block; }
     ChildrenPane.graph VirtualTable { display: none; }
-    ChildrenPane Chart { height: 9; padding: 0 1; display: none; border-top: solid $panel-lighten-2; }
-    ChildrenPane.chart Chart { display: block; }
+    ChildrenPane #plots { display: none; border-top: solid $panel-lighten-2; }
+    ChildrenPane #plots > * { padding: 0 1; }
+    ChildrenPane #trial-keys { height: 1; padding: 0 1; text-wrap: nowrap; display: none; }
+    ChildrenPane.plotted #plots { display: block; }
     """
+
+    BINDINGS: ClassVar[list[BindingType]] = [Binding(a.keys, a.id, a.title, show=False) for a in actions("trials")]
 
     class Opened(Message):
         """A child is to be opened."""
@@ -65,16 +83,25 @@ class ChildrenPane(Vertical):
         self._asked = False
         # Kept, not looked up: what is read while the screen is taken down finds no part of it any more.
         self._said_line = Static("", id="children-said", markup=False)
-        self._table = VirtualTable((_NAME, _STATUS, _TOOK, _NOTE), id="trials", marking=False, empty="Loading …")
+        self._table = VirtualTable((_NAME, _STATUS, _TOOK, _NOTE), id="trials", empty="Loading …")
         self._graph = GraphView(id="steps")
-        self._chart = Chart(x_name="trial", empty="")
+        self._chart = Chart(x_name="trial", empty="No trial has logged the metric yet.")
+        self._scatter = Scatter()
+        self._plots = Horizontal(self._chart, self._scatter, id="plots")
+        self._hints = Static("", id="trial-keys", markup=False)
+        self._plot: int | None = None
+        """Which plot was asked for: 0 is the best so far, then a parameter each, then none; None until one was."""
+        self._curves: dict[str, Sequence[float]] = {}
+        self._whole_curves: set[str] = set()
+        self._curves_due = 0.0
 
     def compose(self) -> ComposeResult:
         """What is said of all, the table or the graph, the chart."""
         yield self._said_line
         yield self._table
         yield self._graph
-        yield self._chart
+        yield self._plots
+        yield self._hints
 
     @property
     def first(self) -> VirtualTable | GraphView:
@@ -158,7 +185,7 @@ class ChildrenPane(Vertical):
         parts.append(goal)
         best = self.children_by_name.get(job.best_child or "")
         if best is not None and not (job.note or "").startswith(f"best {best.name}:"):  # else the note says it
-            value = f" {words.metric(best.metric)}" if best.metric is not None else ""
+            value = f" {words.metric(best.metric)} by its best value, not its last" if best.metric is not None else ""
             parts.append(f"best {BEST_SIGN} {best.name}{value}")
         return " · ".join(part for part in parts if part)
 
@@ -181,28 +208,81 @@ class ChildrenPane(Vertical):
                     )
                     for at, name in enumerate(names)
                 ),
+                Column("curve", "CURVE", _CURVE_WIDTH, priority=60),
                 _TOOK,
                 _NOTE,
             )
         )
         now = datetime.now(UTC)
-        table.set_rows([_trial_row(trial, names, trial.name == job.best_child, now) for trial in trials])
-        self._draw_chart(job)
+        table.set_rows([_trial_row(trial, names, trial.name == job.best_child, now, self._curves) for trial in trials])
+        self._draw_plots(job, names)
+        if monotonic() >= self._curves_due:
+            self._curves_due = monotonic() + _CURVES_SECONDS
+            self._read_curves(trials, job.primary_metric)
 
-    def _draw_chart(self, job: Job) -> None:
-        """Each trial's metric in the order they were made, beside the best so far."""
+    def _draw_plots(self, job: Job, names: Sequence[str]) -> None:
+        """The best so far beside a parameter against the metric; where there is room for one, that which was asked for."""
         made = sorted(self.children_by_name.values(), key=lambda trial: trial.created)
         points = [(float(at), trial.metric) for at, trial in enumerate(made) if trial.metric is not None]
-        enough = sum(math.isfinite(value) for _, value in points) > 1 and self.screen.size.height >= _CHART_FROM_HEIGHT
-        self.set_class(enough, "chart")
-        if enough:
-            best = best_so_far([value for _, value in points], job.goal)
-            name = job.primary_metric or "metric"
-            curves = [
-                Series(name, points),
-                Series("best so far", [(x, y) for (x, _), y in zip(points, best, strict=True)]),
-            ]
-            self._chart.show(curves)
+        self._hints.display = bool(made)
+        self._hints.update(
+            key_hints([a for a in actions("trials") if not a.changes or self._may_change], self.size.width - 2)
+        )
+        enough = sum(math.isfinite(value) for _, value in points) > 1
+        tall, wide = self.screen.size.height >= _CHART_FROM_HEIGHT, self.screen.size.width >= _BOTH_FROM_WIDTH
+        if self._plot is not None and self._plot > len(names):
+            self._plot = None if tall else -1
+        asked = self._plot is not None and self._plot >= 0
+        self.set_class(bool(made) and (asked or (enough and tall)), "plotted")
+        self._plots.styles.height = max(_PLOT_ROWS[0], min(_PLOT_ROWS[1], self.size.height - len(made) - 4))
+        parameter = max(0, (self._plot or 1) - 1)
+        self._chart.display = wide or not names or (self._plot or 0) <= 0
+        self._scatter.display = bool(names) and (wide or (self._plot or 0) > 0)
+        metric = job.primary_metric or "metric"
+        best = best_so_far([value for _, value in points], job.goal)
+        self._chart.show(
+            [Series(metric, points), Series("best so far", [(x, y) for (x, _), y in zip(points, best, strict=True)])]
+        )
+        if names:
+            self._show_scatter(job, names[min(parameter, len(names) - 1)], metric)
+
+    @property
+    def _may_change(self) -> bool:
+        return not cast(ConsoleScreen, self.screen).console.read_only
+
+    def _show_scatter(self, job: Job, name: str, metric: str) -> None:
+        having = [trial for trial in self.children_by_name.values() if name in trial.parameters]
+        values = numbers_or_texts([trial.parameters[name] for trial in having])
+        self._scatter.show(
+            [Spot(trial.name, x, trial.metric) for trial, x in zip(having, values, strict=True)],
+            x_name=name,
+            y_name=metric,
+            log=self._plan is not None and name in self._plan.logarithmic,
+            best=job.best_child,
+            chosen=self._table.cursor_key,
+        )
+
+    @work(exclusive=True, group="curves")
+    async def _read_curves(self, trials: Sequence[Job], metric: str | None) -> None:
+        """The curves of the trials in the table: those that run again and again, those that ended once."""
+        workspace = cast(ConsoleScreen, self.screen).workspace
+        wanted = [one for one in trials if one.started is not None and one.name not in self._whole_curves]
+        limit = asyncio.Semaphore(_CURVES_AT_ONCE)
+
+        async def read(trial: Job) -> None:
+            async with limit:
+                try:
+                    points = (await workspace.metrics(trial.name)).get(metric or "", ())
+                except WorkspaceError:
+                    return  # the row stays without a curve, and the next look tries again
+            self._curves[trial.name] = Points.of(points).values
+            if not trial.active:
+                self._whole_curves.add(trial.name)
+
+        for start in range(0, len(wanted), _SOME_CURVES):
+            await asyncio.gather(*map(read, wanted[start : start + _SOME_CURVES]))
+            if self.is_attached and self._job is not None:
+                self._draw()
 
     # Steps
 
@@ -233,6 +313,45 @@ class ChildrenPane(Vertical):
 
     # Keys
 
+    def action_open_trial(self) -> None:
+        """Open the trial under the cursor."""
+        self._table.action_select()
+
+    def action_mark(self) -> None:
+        """Mark the trial under the cursor."""
+        self._table.action_mark()
+
+    def action_plot(self) -> None:
+        """The next plot; after the last none, where the screen is low."""
+        if self._job is None or self.has_class("graph") or self._job.type == "pipeline":
+            raise SkipAction
+        self._plot = 0 if self._plot is None and not self.has_class("plotted") else (self._plot or 0) + 1
+        self._draw()
+
+    def _chosen(self) -> list[Job]:
+        """The marked trials, or the one under the cursor."""
+        names = self._table.marks or {self._table.cursor_key or ""}
+        return [child for name, child in self.children_by_name.items() if name in names]
+
+    def action_cancel_trial(self) -> None:
+        """Cancel the trial under the cursor, or those that are marked, after asking."""
+        console, chosen = cast(ConsoleScreen, self.screen).console, self._chosen()
+        if console.read_only:
+            console.notify("The workspace is open read-only.", markup=False, timeout=4)
+        elif active := [child for child in chosen if child.active]:
+            console.act(job_acts.cancel(console, active))
+        elif chosen:
+            console.notify(f"{chosen[0].name} has ended: {chosen[0].status}.", markup=False, timeout=4)
+
+    def action_compare(self) -> None:
+        """The charts of the marked trials over each other."""
+        compare(cast(ConsoleScreen, self.screen).console, self._chosen())
+
+    @on(VirtualTable.Highlighted, "#trials")
+    def _point_out(self, event: VirtualTable.Highlighted) -> None:
+        """Tell the trial under the cursor apart in the plot; the message goes on to the screen."""
+        self._scatter.choose(event.key)
+
     @on(VirtualTable.Selected, "#trials")
     def _row_chosen(self, event: VirtualTable.Selected) -> None:
         event.stop()
@@ -250,7 +369,9 @@ class ChildrenPane(Vertical):
             self.app.notify(f"Step {event.key} has not begun.", markup=False, timeout=4)
 
 
-def _trial_row(trial: Job, names: Sequence[str], best: bool, now: datetime) -> Row:
+def _trial_row(
+    trial: Job, names: Sequence[str], best: bool, now: datetime, curves: Mapping[str, Sequence[float]]
+) -> Row:
     metric = "–" if trial.metric is None else words.metric(trial.metric)
     return Row(
         trial.name,
@@ -259,6 +380,7 @@ def _trial_row(trial: Job, names: Sequence[str], best: bool, now: datetime) -> R
             status_cell(trial.status),
             Cell(f"{BEST_SIGN} {metric}" if best else metric, "ok" if best else "plain"),
             *(words.value(trial.parameters[name]) if name in trial.parameters else "" for name in names),
+            Cell(sparkline(curves.get(trial.name, ()), _CURVE_WIDTH), "muted"),
             words.span(trial.seconds(now)),
             Cell(trial.error, "error") if trial.error else Cell(trial.note, "muted"),
         ),

@@ -1,70 +1,104 @@
-"""The metrics of one job: a chart each, the ones an operator reads first at the top."""
+"""The metrics of one job, and what its ranks use of the machine: charts in pages, drawn again when there is more."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from time import monotonic
+from typing import cast
 
-from textual.app import ComposeResult
-from textual.containers import Horizontal, Vertical
+from textual import work
 from textual.content import Content
-from textual.widgets import Static
 
 from footplate import words
 from footplate.logs.sanitise import clean
-from footplate.widgets.chart import Chart, Series
-from footplate.workspace import MetricPoint
+from footplate.operations.metrics import (
+    Metrics,
+    begin_of,
+    load,
+    order,
+    panels,
+    shown,
+    split_system,
+    usage_panels,
+)
+from footplate.screens.base import ConsoleScreen
+from footplate.widgets.chart_pane import ChartPane, Group
+from footplate.workspace import Job, Usage, WorkspaceError
 
-Metrics = Mapping[str, Sequence[MetricPoint]]
+__all__ = ["Metrics", "MetricsPane"]
+
+_USAGE_SECONDS = 5.0
+"""How often usage is looked at: it is sampled no more often."""
 
 
-class MetricsPane(Vertical):
-    """Charts two by two, drawn again when what was logged has changed."""
-
-    DEFAULT_CSS = """
-    MetricsPane #charts { height: 1fr; display: none; }
-    MetricsPane #charts > Horizontal { height: 1fr; }
-    MetricsPane Chart { width: 1fr; height: 1fr; padding: 0 1; }
-    """
+class MetricsPane(ChartPane):
+    """What the script logged; behind `u` what was sampled beside it."""
 
     def __init__(self, id: str) -> None:
         super().__init__(id=id)
         self.metrics: Metrics = {}
+        self.usage = Usage()
+        self._job: Job | None = None
+        self._usage_due = 0.0
+        self._usage_whole = False
 
-    def compose(self) -> ComposeResult:
-        """A line while there are none, the charts."""
-        yield Static("No metrics yet.", id="no-metrics", markup=False)
-        yield Vertical(id="charts")
+    async def show_metrics(self, metrics: Metrics, job: Job | None = None) -> None:
+        """Show them where they differ from those before, and look at the usage where it is time to."""
+        first = self._job is None
+        self._job = job or self._job
+        self.picture_name = (self._job.name,) if self._job else ()
+        if first or metrics != self.metrics:
+            self.metrics = metrics
+            self._rebuild()
+        if self._job is not None and not self._usage_whole and monotonic() >= self._usage_due:
+            self._usage_due = monotonic() + _USAGE_SECONDS
+            self._read_usage(self._job)
 
-    async def show_metrics(self, metrics: Metrics) -> None:
-        """Draw them where they differ from those before."""
-        if metrics == self.metrics:
-            return
-        self.metrics = metrics
-        series = {name: [(p.step, p.value) for p in points] for name, points in metrics.items() if points}
-        self.query_one("#no-metrics").display = not series
-        charts = self.query_one("#charts")
-        charts.display = bool(series)
-        if {chart.id for chart in charts.query(Chart)} != {_chart_id(name) for name in series}:
-            await charts.remove_children()
-            names = sorted(series, key=_order)
-            for i in range(0, len(names), 2):
-                await charts.mount(Horizontal(*(Chart(id=_chart_id(name)) for name in names[i : i + 2])))
-        for name, points in series.items():
-            charts.query_one(f"#{_chart_id(name)}", Chart).show([Series(name, points)])
+    @work(exclusive=True, group="usage")
+    async def _read_usage(self, job: Job) -> None:
+        workspace = cast(ConsoleScreen, self.screen).workspace
+        if refusal := workspace.capabilities.get("usage"):
+            usage = Usage(note=refusal)
+        else:
+            try:
+                usage = await workspace.usage(job.name)
+            except WorkspaceError as error:
+                usage = Usage(self.usage.series, str(error))
+        self._usage_whole = not job.active
+        if self.is_attached and usage != self.usage:
+            self.usage = usage
+            self._rebuild()
 
+    def _rebuild(self) -> None:
+        own, system = split_system(self.metrics)
+        usage, note = {**system, **self.usage.series}, self.usage.note
+        begin = begin_of(self.metrics or usage, self._job)
+        waits = self._job is not None and self._job.active
+        empty = (
+            "No metrics yet. They are drawn as the script logs them with mlflow."
+            if waits
+            else "It has logged no metrics: mlflow.log_metric(name, value, step) in the script does."
+        )
+        if self._job is not None and self._job.type != "command":
+            what = {"sweep": "trials", "pipeline": "steps"}.get(self._job.type, "children")
+            empty = f"A {self._job.type} job logs nothing itself: its {what} do. t shows them, v there compares them."
+        no_usage = note or ("Nothing sampled yet." if waits else "Nothing was sampled of it.")
 
-def latest(metrics: Metrics) -> Content:
-    """The last value of each metric on one line."""
-    known = sorted((name for name, points in metrics.items() if points), key=_order)
-    return Content("   ".join(f"{clean(name)} {words.number(metrics[name][-1].value)}" for name in known))
+        def build(joined: bool) -> Sequence[Group]:
+            return (
+                Group("metrics", panels(own, joined, begin), empty),
+                Group("usage", usage_panels(usage, begin), no_usage, "time"),
+            )
 
+        self.show_groups(build)
 
-def _order(name: str) -> tuple[int, str]:
-    """Losses and accuracies first, in the order an operator reads them."""
-    first = ("train_loss", "val_loss", "val_acc", "best_val_acc", "images_per_second", "lr")
-    return (first.index(name) if name in first else len(first), name)
-
-
-def _chart_id(name: str) -> str:
-    """A widget's id from any metric name: its bytes in hex, since names are data."""
-    return f"chart-{name.encode().hex()}"
+    def latest(self) -> Content:
+        """The last value of each metric on one line, and the load."""
+        own, system = split_system(self.metrics)
+        known = sorted((name for name, points in own.items() if len(points)), key=order)
+        now = str(load({**system, **self.usage.series}, own)) if self._job is not None and self._job.active else ""
+        told = {"data_wait"} if "data wait" in now else set()
+        values = "   ".join(
+            f"{clean(shown(name))} {words.number(own[name][-1].value)}" for name in known if name not in told
+        )
+        return Content.assemble((clean(now), "$text-accent"), "   " if now and values else "", values)

@@ -15,12 +15,14 @@ _LABEL = 22
 _MUTED = "$text-muted"
 
 
-def overview(job: Job, services: Sequence[Service] = (), now: datetime | None = None) -> Content:
-    """The overview of a job: first its stages and why it waits or failed, in a line each."""
+def overview(
+    job: Job, services: Sequence[Service] = (), now: datetime | None = None, *, explained: bool = False
+) -> Content:
+    """The overview of a job: first its stages and why it waits or failed, in a line each; not again where that is `explained`."""
     now = now or datetime.now(UTC)
     lines = [stages(job, now)]
-    if why := job.error or job.note:
-        style = "$text-error" if job.error else "$text-warning" if job.active else _MUTED
+    if why := ("" if explained else job.error) or job.note:
+        style = "$text-error" if job.error and not explained else "$text-warning" if job.active else _MUTED
         lines += [Content.styled(clean(line), style) for line in why.splitlines()]
     lines.append(Content(""))
     lines += [_row(label, value) for label, value in _rows(job, now) if value]

@@ -33,6 +33,10 @@ _STATUS_STYLES: dict[str, CellStyle] = {
     "Starting": "warn",
 }
 _LETTERS = {"Canceled": "X", "CancelRequested": "X"}  # Completed has the C
+_RUNNING = ("Running", "NotResponding")
+_FIRST_STALL_LOOK_SECONDS, _STALL_LOOK_SECONDS = 2.0, 30.0
+_MOST_LOOKED_AT = 20
+"""Running jobs whose logs are asked for at a time, the newest."""
 _FULL_LOOK_SECONDS, _LONG_LOOK_SECONDS = 30, 60
 
 
@@ -48,6 +52,7 @@ class JobsScreen(ListScreen):
     where = "jobs"
     BINDINGS = bindings("jobs")
     marking = True
+    watched_kind = "job"
     columns: ClassVar[tuple[Column, ...]] = (
         Column("name", "NAME", None, minimum=20, priority=100),
         Column("status", "STATUS", 14, priority=99),
@@ -76,6 +81,14 @@ class JobsScreen(ListScreen):
         self._as_of: datetime | None = None
         """When the workspace answered last; what is on screen is no younger."""
         self._answered = False
+        self._stalled: dict[str, str] = {}
+        """What is said of running jobs that make no progress."""
+        self._told_stalls: set[str] = set()
+
+    def on_mount(self) -> None:
+        """Look now and then for running jobs that make no progress."""
+        self.set_timer(_FIRST_STALL_LOOK_SECONDS, self._look_for_stalls)
+        self.set_interval(_STALL_LOOK_SECONDS, self._look_for_stalls)
 
     async def fetch(self) -> Sequence[Row]:
         """The newest page each second; all pages at first and now and then, shown as they come.
@@ -149,11 +162,37 @@ class JobsScreen(ListScreen):
         if self.call_after_refresh(drawn.set):
             await drawn.wait()
 
+    @work(exclusive=True, group="stalls")
+    async def _look_for_stalls(self) -> None:
+        """See which running jobs make no progress; each is told once, unless it is watched, which tells it by itself."""
+        if not self.is_current:
+            return
+        from footplate.operations.stalls import stalled_seconds
+
+        running = [job for job in self._jobs.values() if job.started is not None and job.status in _RUNNING]
+        found: dict[str, str] = {}
+        for job in running[:_MOST_LOOKED_AT]:
+            try:
+                quiet = await stalled_seconds(self.workspace, job, self.console.quiet_minutes)
+            except WorkspaceError:  # the list itself says what is wrong with the workspace
+                return
+            if quiet is not None:
+                found[job.name] = f"no progress for {words.span(quiet)}"
+        self._stalled = found
+        new = [name for name in found if name not in self._told_stalls and ("job", name) not in self.console.watched]
+        self._told_stalls |= found.keys()
+        if new:
+            named = (
+                f"{new[0]}: {found[new[0]]}" if len(new) == 1 else f"{len(new)} jobs make no progress: {', '.join(new)}"
+            )
+            self.console.notify(clean(named), severity="warning", markup=False, timeout=10)
+        self.poll()
+
     def _build(self, now: datetime) -> list[Row]:
         """Rows in the jobs' order; one whose job and age are unchanged is the same object, so nothing is drawn again."""
         rows = []
         for job in self._jobs.values():
-            ages = f"{words.age(job.created, now)} {words.span(job.seconds(now))}"
+            ages = f"{words.age(job.created, now)} {words.span(job.seconds(now))} {self._stalled.get(job.name, '')}"
             known = self._rows.get(job.name)
             if known is None or known[1] != ages or known[0] != job:
                 known = self._rows[job.name] = (job, ages, self._row(job, now))
@@ -174,7 +213,7 @@ class JobsScreen(ListScreen):
                 words.age(job.created, now),
                 words.span(job.seconds(now)),
                 metric,
-                _note(job),
+                _note(job, self._stalled.get(job.name, "")),
             ),
         )
 
@@ -195,7 +234,19 @@ class JobsScreen(ListScreen):
         job = self._jobs.get(key) if key else None
         if job is None:
             return frozenset(
-                {"open", "logs", "metrics", "clone", "cancel", "register", "archive", "edit", "copy", "download"}
+                {
+                    "open",
+                    "logs",
+                    "metrics",
+                    "clone",
+                    "cancel",
+                    "register",
+                    "archive",
+                    "edit",
+                    "copy",
+                    "download",
+                    "watch",
+                }
             )
         return frozenset({"register"} if job.active and job.type != "sweep" else {"cancel"} if not job.active else ())
 
@@ -282,9 +333,23 @@ class JobsScreen(ListScreen):
         if job := self.current():
             self.console.act(job_acts.edit(self.console, job))
 
+    def action_compare(self) -> None:
+        """The charts of the marked jobs over each other, with what differs."""
+        from footplate.screens.compare import compare
+
+        compare(self.console, self._chosen())
+
     def action_mark(self) -> None:
         """Mark the job under the cursor."""
         self.table.action_mark()
+
+    def action_watch(self) -> None:
+        """Watch the marked jobs, or the one under the cursor; or no more."""
+        chosen = self._chosen()
+        if going := [job.name for job in chosen if job.active]:
+            self.console.alerting.toggle("job", *going)
+        elif chosen:
+            self.console.notify("Nothing to watch: it has ended.", markup=False, timeout=4)
 
     def action_download(self) -> None:
         """Fetch what the job wrote into a folder of this machine."""
@@ -307,7 +372,7 @@ class JobsScreen(ListScreen):
         self.console.act(demo_act.run(self.console, bool(self._jobs)))
 
 
-def _note(job: Job) -> Cell:
-    """Why it failed or what it does now, after the word that says it is archived."""
-    text = " · ".join(part for part in ("archived" if job.archived else "", job.error or job.note) if part)
-    return Cell(text, "error" if job.error else "muted")
+def _note(job: Job, stalled: str) -> Cell:
+    """Why it failed or what it does now, after the word that says it is archived, or that it stands still."""
+    parts = ("archived" if job.archived else "", stalled, job.error or job.note)
+    return Cell(" · ".join(part for part in parts if part), "error" if job.error else "warn" if stalled else "muted")

@@ -214,6 +214,8 @@ class LaunchScreen(FormScreen):
     async def _start(self) -> None:
         job = await self.guarded(self._launch())
         self._starting = False
+        if job is not None:
+            self.console.alerting.launched(job.name)
         if job is None:
             self.catch_up()
         elif self.is_current:
@@ -237,10 +239,15 @@ class LaunchScreen(FormScreen):
             said = f"{self.draft.opened.label} was not launched: its form was left, and it has errors."
             self.console.notify(said, severity="warning", markup=False)
             return None
-        if errors and not await launch_dialogs.launch_all_the_same(self.app, errors):
-            if self.is_current:
-                self.go_to_fault(errors[0])
-            return None
+        if errors:
+            self._starting = False
+            self._show_button(outlook)  # nothing starts while it is asked
+            if not await launch_dialogs.launch_all_the_same(self.app, errors):
+                if self.is_current:
+                    self.go_to_fault(errors[0])
+                return None
+            self._starting = True
+            self._show_sending()
         return await self.workspace.submit(outlook.job_file)
 
     def action_back(self) -> None:

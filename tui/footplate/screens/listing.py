@@ -31,6 +31,8 @@ class ListScreen(ConsoleScreen):
     every_seconds: ClassVar[float] = 1.0
     marking: ClassVar[bool] = False
     """Whether rows can be marked, for acts on several at once."""
+    watched_kind: ClassVar[str] = ""
+    """What the rows are to the watch list; empty where they cannot be watched."""
 
     DEFAULT_CSS = """
     ListScreen #filter { height: 1; border: none; padding: 0 1; display: none; background: $surface; }
@@ -67,8 +69,12 @@ class ListScreen(ConsoleScreen):
         self.query_one("#filter", Input).cursor_blink = False
         self.table.focus()
         self.query_one(KeyLine).turn_off(self.not_now(None))  # no row is there yet
+        self.watch(self.console, "watched", self._show_watched)
         self.set_interval(self.every_seconds, self.tick)
         self.poll()
+
+    def _show_watched(self, watched: frozenset[tuple[str, str]]) -> None:
+        self.table.set_watched(frozenset(name for kind, name in watched if kind == self.watched_kind))
 
     def on_screen_resume(self) -> None:
         """Look again at once."""

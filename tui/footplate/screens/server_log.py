@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+from time import monotonic
 from typing import ClassVar
 
 from textual import work
+from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.containers import VerticalScroll
+from textual.containers import Vertical
 from textual.content import Content
+from textual.screen import ModalScreen
 from textual.widgets import Static
 
 from footplate.faults import unforeseen
-from footplate.logs.sanitise import clean
+from footplate.logs.pieces import Pieces
+from footplate.logs.sanitise import DISPLAY_LIMIT, clean
 from footplate.screens.choose import foot
-from footplate.screens.dialogs import TextDialog
+from footplate.widgets.log_panel import LogPanel
+from footplate.widgets.log_state import SourceState
 from footplate.workspace import Workspace, WorkspaceError
 
 CONTAINERS = ("inference-server", "storage-initializer")
@@ -21,27 +26,46 @@ CONTAINERS = ("inference-server", "storage-initializer")
 _TAIL = 400
 
 
-class ServerLog(TextDialog):
+class ServerLog(ModalScreen[None]):
     """The last lines of one container's log, below the whole fault of a deployment that failed.
 
     tab shows the other container's, r asks again.
     """
 
+    AUTO_FOCUS = "LogView"
+    DEFAULT_CSS = """
+    ServerLog { align: center middle; background: $background 60%; }
+    ServerLog > Vertical { width: 90%; height: 90%; background: $surface; padding: 1 2; }
+    ServerLog .title { text-style: bold; height: 1; }
+    ServerLog #error { height: auto; max-height: 40%; margin: 1 0 0 0; color: $text-error; overflow-y: auto; }
+    ServerLog LogPanel { margin: 1 0; }
+    ServerLog LogPanel > LogView, ServerLog LogPanel > #log-state { padding: 0; }
+    ServerLog .foot { height: 1; color: $text-muted; }
+    """
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("tab,shift+tab", "other", "The other container", priority=True),
         Binding("r", "again", "Ask again"),
+        Binding("escape,q", "leave", "Close"),
     ]
 
     def __init__(self, workspace: Workspace, endpoint: str, deployment: str, error: str = "") -> None:
-        super().__init__("", "Loading …")
+        super().__init__()
         self._workspace, self._endpoint, self._deployment = workspace, endpoint, deployment
         self._error = error.strip()
         self._container = CONTAINERS[0]
 
+    def compose(self) -> ComposeResult:
+        """Which log, why the deployment failed, the log, how to leave."""
+        with Vertical():
+            yield Static("", classes="title", markup=False)
+            if self._error:
+                yield Static(Content("\n".join(clean(line) for line in self._error.splitlines())), id="error")
+            yield LogPanel()
+            keys = (("tab", "the other container"), ("r", "again"), ("/", "search"), ("y", "copy"), ("esc", "back"))
+            yield Static(foot(keys), classes="foot", markup=False)
+
     def on_mount(self) -> None:
         """Ask for the log."""
-        keys = (("tab", "the other container"), ("r", "again"), ("j k", "scroll"), ("esc", "back"))
-        self.query_one(".foot", Static).update(foot(keys))
         self.action_again()
 
     @work(exclusive=True, group="log")
@@ -50,24 +74,24 @@ class ServerLog(TextDialog):
         what = "server" if self._container == CONTAINERS[0] else "fetching the model"
         title = f"{self._endpoint} / {self._deployment}: end of the log, {what} ({self._container})"
         self.query_one(".title", Static).update(Content(clean(title)))
-        style = ""
+        panel = self.query_one(LogPanel)
+        panel.state = SourceState(note="Loading …")
         try:
             text = await self._workspace.deployment_log(self._endpoint, self._deployment, _TAIL, self._container)
         except WorkspaceError as error:
-            text, style = str(error), "$text-error"
+            panel.state = SourceState(fault=str(error), active=False)
         except Exception as error:  # noqa: BLE001  the last line before the user: a sentence, the traceback in the log
-            text, style = unforeseen(error), "$text-error"
-        shown = Content.styled(_lines(text) or "No output yet.", style)
-        if self._error:
-            shown = Content.styled(f"{_lines(self._error)}\n\n", "$text-error") + shown
-        self.query_one("#text", Static).update(shown)
-        self.call_after_refresh(self.query_one(VerticalScroll).scroll_end, animate=False)
+            panel.state = SourceState(fault=unforeseen(error), active=False)
+        else:
+            panel.show(Pieces(text.removesuffix("\n"), DISPLAY_LIMIT // 4))
+            panel.state = SourceState(checked=monotonic(), active=False, note="No output yet.")
 
     def action_other(self) -> None:
         """Show the other container's log."""
         self._container = CONTAINERS[1 - CONTAINERS.index(self._container)]
+        self.query_one(LogPanel).close()
         self.action_again()
 
-
-def _lines(text: str) -> str:
-    return "\n".join(clean(line) for line in text.splitlines())
+    def action_leave(self) -> None:
+        """Close."""
+        self.dismiss(None)

@@ -87,6 +87,12 @@ class KeyLine(Widget):
             self._refused = needs
             self.refresh()
 
+    def show_actions(self, shown: Sequence[Action]) -> None:
+        """Show the keys of these actions, as of another part of the screen."""
+        if list(shown) != self._actions:
+            self._actions = list(shown)
+            self.refresh()
+
     def rename(self, briefs: Mapping[str, str]) -> None:
         """Call actions, by their ids, as what is shown now calls what they lead to."""
         if briefs != self._briefs:

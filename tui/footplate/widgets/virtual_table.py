@@ -20,7 +20,7 @@ from footplate.widgets.columns import Cell, CellStyle, Column, Placed, Row, fit,
 
 __all__ = ["Cell", "CellStyle", "Column", "Row", "VirtualTable"]
 
-CURSOR_SIGN, MARK_SIGN = "▸", "*"
+CURSOR_SIGN, MARK_SIGN, WATCH_SIGN = "▸", "*", "•"
 GUTTER = len(CURSOR_SIGN) + len(MARK_SIGN)
 
 
@@ -134,13 +134,14 @@ class VirtualTable(ScrollView, can_focus=True):
         self._rows: Sequence[Row] = ()
         self._cursor = 0
         self._marks: frozenset[str] = frozenset()
+        self._watched: frozenset[str] = frozenset()
         self._empty = empty
         self._highlighted: str | None = None
         self._layout_width = -1
         self._placed: list[Placed] = []
         self._gap = 1
         self._palettes: dict[bool, _Palette] = {}
-        self._strips: LRUCache[tuple[str, bool, bool], tuple[Row, Strip]] = LRUCache(512)
+        self._strips: LRUCache[tuple[str, bool, str], tuple[Row, Strip]] = LRUCache(512)
 
     # What the owner asks and tells
 
@@ -226,6 +227,12 @@ class VirtualTable(ScrollView, can_focus=True):
         self._move(index)
         return True
 
+    def set_watched(self, keys: frozenset[str]) -> None:
+        """Draw the sign of what is watched before these rows; a mark hides it."""
+        if keys != self._watched:
+            self._watched = keys
+            self.refresh()
+
     def clear_marks(self) -> None:
         """Unmark every row."""
         self._set_marks(frozenset())
@@ -304,14 +311,14 @@ class VirtualTable(ScrollView, can_focus=True):
         return Strip([Segment(fit(" " * GUTTER + gap.join(parts), self._layout_width), style)], self._layout_width)
 
     def _row_strip(self, row: Row, cursor: bool) -> Strip:
-        marked = row.key in self._marks
-        cached = self._strips.get((row.key, cursor, marked))
+        sign = MARK_SIGN if row.key in self._marks else WATCH_SIGN if row.key in self._watched else " "
+        cached = self._strips.get((row.key, cursor, sign))
         if cached is not None and (cached[0] is row or cached[0] == row):
             return cached[1]
         ground, styles = self._palette(cursor)
         segments = [
             Segment(CURSOR_SIGN if cursor else " ", ground),
-            Segment(MARK_SIGN if marked else " ", styles["mark"]),
+            Segment(sign, styles["mark"]),
         ]
         used = GUTTER
         for place, (position, column, width) in enumerate(self._placed):
@@ -324,7 +331,7 @@ class VirtualTable(ScrollView, can_focus=True):
             used += width
         segments.append(Segment(" " * max(0, self._layout_width - used), ground))
         strip = Strip(segments).crop(0, self._layout_width)
-        self._strips[(row.key, cursor, marked)] = (row, strip)
+        self._strips[(row.key, cursor, sign)] = (row, strip)
         return strip
 
     def _palette(self, cursor: bool) -> _Palette:

@@ -29,6 +29,7 @@ from footplate.workspace.model import (
     Service,
     Stage,
     Uploading,
+    Usage,
 )
 from footplate.workspace.serving import Answer, Deployment, Endpoint, Figures, Keys, Model
 
@@ -67,6 +68,7 @@ __all__ = [
     "Unexpected",
     "Unreachable",
     "Uploading",
+    "Usage",
     "Workspace",
     "WorkspaceError",
 ]

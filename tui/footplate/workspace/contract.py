@@ -27,6 +27,7 @@ if TYPE_CHECKING:
         Output,
         Service,
         Uploading,
+        Usage,
     )
     from footplate.workspace.serving import Answer, Deployment, Endpoint, Figures, Keys, Model
 
@@ -193,8 +194,12 @@ class Workspace(ABC):
         return ()
 
     @abstractmethod
-    async def cancel(self, name: str) -> Job:
-        """Ask a job to end; ending twice is no error. Raises NotFound, and Conflict when it has ended otherwise."""
+    async def cancel(self, name: str, *, force: bool = False) -> Job:
+        """Ask a job to end; ending twice is no error. Raises NotFound, and Conflict when it has ended otherwise.
+
+        `force` ends the record of a job that is NotResponding because its machine is gone; raises Conflict for another job, and
+        Invalid where the service itself sees to that.
+        """
 
     @abstractmethod
     async def archive(self, name: str) -> Job:
@@ -235,9 +240,21 @@ class Workspace(ABC):
     async def read_log(self, name: str, path: str, offset: int, limit: int) -> LogChunk:
         """At most `limit` bytes of a log file from `offset`."""
 
+    async def rank_ends(self, name: str) -> Mapping[int, int]:
+        """The exit codes of a job's ranks that have ended, by rank; 128 + N for signal N. Raises NotFound.
+
+        Nothing where the workspace does not tell them.
+        """
+        await self.job(name)
+        return {}
+
     @abstractmethod
     async def metrics(self, name: str) -> Mapping[str, Sequence[MetricPoint]]:
         """All metrics by name, points in step order."""
+
+    async def usage(self, name: str) -> Usage:
+        """What the job's ranks used of their machines, sampled beside them. Raises NotFound, Invalid where nobody samples."""
+        raise Invalid(self.capabilities.get("usage", f"Workspace {self.name!r} samples no usage of jobs."))
 
     @abstractmethod
     async def outputs(self, name: str) -> Sequence[Output]:
@@ -281,8 +298,14 @@ class Workspace(ABC):
         """One model: `name:version`, `name@latest` or a bare name for the newest. Raises NotFound."""
 
     @abstractmethod
-    async def register(self, name: str, source: str | Path, description: str = "") -> Model:
-        """Register a new version from a job's output (a job's name) or a folder. Raises NotFound, Invalid, Conflict."""
+    async def register(self, name: str, source: str | Path, description: str = "", output: str | None = None) -> Model:
+        """Register a new version from a folder, or from what a job wrote (a job's name; of a sweep its best trial).
+
+        `output` names one of the job's outputs, `default` its `outputs` folder. Without it that is `outputs/model` where it holds a
+        `model.json`, else `outputs`, and where that is empty the one named output that is a model, or, of a job that declares no
+        model, the only one that holds anything. Raises NotFound (job, output), Invalid (empty, several), Conflict while the job
+        goes on.
+        """
 
     @abstractmethod
     async def download_model(

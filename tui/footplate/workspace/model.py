@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -163,6 +163,8 @@ class JobFilter:
             return False
         if self.status and job.status.lower() not in {s.lower() for s in self.status}:
             return False
+        if not self.words:
+            return True
         haystack = f"{job.name} {job.display_name} {job.experiment} {job.status} {job.compute}".lower()
         return all(word.lower() in haystack for word in self.words)
 
@@ -196,6 +198,17 @@ class MetricPoint:
     step: int
     time: datetime
     value: float
+
+
+@dataclass(frozen=True)
+class Usage:
+    """What a job used of its machines over time: figures by name, a curve a rank or GPU as `cpu_percent/rank 1`.
+
+    `note` says why there is nothing, or not all.
+    """
+
+    series: Mapping[str, Sequence[MetricPoint]] = field(default_factory=dict)
+    note: str = ""
 
 
 @dataclass(frozen=True)

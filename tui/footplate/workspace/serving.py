@@ -37,10 +37,14 @@ class Model:
     size: int | None = None
     lineage: Mapping[str, Any] = field(default_factory=dict)
     """What the model comes from, where it is known: `job`, `trial`, `parameters`, `metric`, `commit`."""
+    registry: str = ""
+    """The registry that it lies in, where that is not the workspace."""
 
     @property
     def reference(self) -> str:
-        """`name:version`."""
+        """`name:version`; of a registry's model its address."""
+        if self.registry:
+            return f"azureml://registries/{self.registry}/models/{self.name}/versions/{self.version}"
         return f"{self.name}:{self.version}"
 
     @property

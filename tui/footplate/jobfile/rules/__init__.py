@@ -9,6 +9,7 @@ from footplate.jobfile.faults import Report
 from footplate.jobfile.rules import (
     bindings,
     command_text,
+    component_limits,
     endpoints,
     files,
     names,
@@ -22,7 +23,19 @@ from footplate.jobfile.rules import (
 from footplate.jobfile.schema import common
 from footplate.jobfile.schema import endpoints as endpoint_schema
 
-_MODULES = (bindings, command_text, endpoints, files, names, pipelines, retired, scalars, sweeps, version1)
+_MODULES = (
+    bindings,
+    command_text,
+    component_limits,
+    endpoints,
+    files,
+    names,
+    pipelines,
+    retired,
+    scalars,
+    sweeps,
+    version1,
+)
 
 CODES = tuple(code for module in (common, endpoint_schema, *_MODULES, workspace) for code in module.CODES)
 """The codes of all rules; those of `workspace` are asked for with `check(…, more=workspace.against(facts))`."""

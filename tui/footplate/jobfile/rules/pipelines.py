@@ -11,9 +11,10 @@ from typing import Any
 from footplate.jobfile import document, kinds, nodes
 from footplate.jobfile.document import JobFile
 from footplate.jobfile.faults import Code, Report, Severity, known_names
-from footplate.jobfile.rules import component_defaults, step_commands
+from footplate.jobfile.rules import component_defaults, component_limits, step_commands
 from footplate.jobfile.rules.files import FOLDER, found_at, local_path, near_name, not_there
 from footplate.jobfile.schema.components import DATA_TYPES
+from footplate.jobfile.shapes import shortened
 from footplate.workspace.errors import Invalid
 
 CODES = (
@@ -105,6 +106,8 @@ class Component:
     outputs: frozenset[str]
     data: frozenset[str] = frozenset()
     """Inputs that are data, which no number can be."""
+    specs: Mapping[str, Any] = field(default_factory=dict)
+    """The inputs as they are declared."""
 
 
 @dataclass
@@ -244,6 +247,7 @@ class _Graph:
                 where = (*here, "inputs", name, *(["value"] if boxed else []))
                 fault = f"The component of step {here[-1]} takes data as `{name}`, not {_READ_AS[type(literal)]}."
                 self.report.add("wrong-type", where, fault, "Give `type` and `path` below it, or bind it.")
+            self._within_limits(here, name, literal, boxed, declared)
         given = {
             name.partition(".")[0]
             for name in (*nodes.mapping(step.get("inputs")), *nodes.mapping(step.get("search_space")))
@@ -253,6 +257,20 @@ class _Graph:
             what = "input" if len(missing) == 1 else "inputs"
             fault = f"Step {here[-1]} lacks the {what} {known_names(missing)}, which its component needs."
             self.report.add("missing-step-input", (*here, "inputs"), fault, "Give it below `inputs`.", key=True)
+
+    def _within_limits(self, here: nodes.Path, name: str, literal: Any, boxed: bool, declared: Component) -> None:
+        """What a step gives, or the pipeline's input that it is bound to, is within the component's limits."""
+        place: nodes.Path = (*here, "inputs", name, *(["value"] if boxed else []))
+        match = _PARENT.fullmatch(literal.strip()) if isinstance(literal, str) else None
+        if match is not None and match[1].startswith("inputs."):
+            bound = match[1].removeprefix("inputs.")
+            given = nodes.mapping(self.values.get("inputs")).get(bound)
+            literal, place = given, (*self.place, "inputs", bound)
+            if isinstance(given, Mapping) and "value" in given:
+                literal, place = given["value"], (*place, "value")
+        if found := component_limits.beyond(nodes.mapping(declared.specs.get(name)), literal):
+            fault = f"Input `{name}` of step {here[-1]} is {shortened(str(literal))}, which is {found[0]}."
+            self.report.add("beyond-limits", place, fault, found[1])
 
     def _old_bindings(self, here: nodes.Path, step: Mapping[str, Any]) -> None:
         for key in ("inputs", "outputs"):
@@ -381,7 +399,7 @@ def _declared(values: Mapping[str, Any]) -> Component:
         for name, given in nodes.mapping(values.get("inputs")).items()
         if nodes.mapping(given).get("type") in DATA_TYPES
     )
-    return Component(inputs, frozenset(nodes.mapping(values.get("outputs"))), data)
+    return Component(inputs, frozenset(nodes.mapping(values.get("outputs"))), data, nodes.mapping(values.get("inputs")))
 
 
 def graph(job_file: JobFile, report: Report) -> None:

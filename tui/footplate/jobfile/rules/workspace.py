@@ -20,6 +20,13 @@ _DEPLOYMENT = "name: green\nendpoint_name: birds\ninstance_type: Standard_DS3_v2
 
 CODES = (
     Code(
+        "refused",
+        "error",
+        "A job that the workspace does not run, as this machine one whose distribution is ray.",
+        f"{_ON}distribution:\n  type: ray  # here\n",
+        "workspace",
+    ),
+    Code(
         "unknown-cluster",
         "error",
         "A cluster that the workspace does not have.",
@@ -125,6 +132,8 @@ class WorkspaceFacts:
     """The deployments of each endpoint."""
     job_names: frozenset[str] | None = None
     """Of the names that the file gives its job, those that are taken."""
+    refused: tuple[str, str] | None = None
+    """Why the workspace does not run such a job at all, and what to do instead."""
     nodes_left: Mapping[str, int] = field(default_factory=dict)
     """How many more nodes the quota has room for, by VM size in lower case; sizes that are absent cannot be told."""
 
@@ -193,8 +202,23 @@ def against(facts: WorkspaceFacts) -> list[Callable[[JobFile, Report], None]]:
     """The rules of a file against a workspace, for `check(…, more=…)`."""
     return [
         partial(rule, facts)
-        for rule in (_clusters, _nodes, _quota, _environments, _data, _datastores, _job_name, _endpoints)
+        for rule in (_refused, _clusters, _nodes, _quota, _environments, _data, _datastores, _job_name, _endpoints)
     ]
+
+
+def _refused(facts: WorkspaceFacts, job_file: JobFile, report: Report) -> None:
+    """The refusal at the line that it names, else at the kind of job; an error that is told there already says it as well."""
+    if facts.refused is None:
+        return
+    sentence, next_step = facts.refused
+    told = re.match(rf"{re.escape(job_file.label)} line (\d+): (?=\S)", sentence)
+    line = int(told[1]) if told else job_file.line("type")
+    said = sentence[told.end() :] if told else sentence
+    candidates = ((*job_file.body, "distribution", "type"), ("sampling_algorithm",), ("type",))
+    place = next((place for place in candidates if place in job_file.places and job_file.line(*place) == line), ())
+    if any(fault.severity == "error" and (fault.line == line or not told) for fault in report.faults):
+        return
+    report.add("refused", place, f"{said[:1].upper()}{said[1:]}", next_step, at=None if place else (line, 1))
 
 
 def _clusters(facts: WorkspaceFacts, job_file: JobFile, report: Report) -> None:

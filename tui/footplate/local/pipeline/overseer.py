@@ -22,6 +22,11 @@ _NAMED = 4
 class Overseer(Parent):
     """One pipeline. Which steps ran and how they ended is read from its children each time, so that a new process goes on."""
 
+    def __init__(self, *given: Any) -> None:
+        super().__init__(*given)
+        self._no_room: dict[str, str] = {}
+        """The steps that could start but for the disk, with what it said."""
+
     def _look(self, children: list[sqlite3.Row]) -> End | None:
         work = json.loads(self._row["work"])
         steps = [Step.from_document(found) for found in work["steps"]]
@@ -43,7 +48,7 @@ class Overseer(Parent):
         for step in ready:
             self._start_step(step)
         if ready or waiting or going_on:
-            self._set_note(_progress(steps, known, ready))
+            self._set_note(_progress(steps, known, ready, self._no_room))
             return None
         return self._end(steps, known, refused)
 
@@ -51,9 +56,12 @@ class Overseer(Parent):
         code = self._folder / "code" / step.job
         try:
             self._start_child(step.file, step.job, step=step.name, code=code if code.is_dir() else None)
+            self._no_room.pop(step.name, None)
             say(f"Step {step.name} starts as job {step.job}.")
-        except Unexpected:
-            raise  # the disk or the store: tried again at the next look
+        except Unexpected as error:  # the disk or the store: tried again at the next look
+            if step.name not in self._no_room:
+                say(f"Step {step.name} cannot start now, and is tried again: {error}")
+            self._no_room[step.name] = error.sentence
         except WorkspaceError as error:
             say(f"Step {step.name} cannot start: {error}")
             self._keep(self._name, "refused", {**self._refused(), step.name: str(error)})
@@ -127,10 +135,15 @@ def _canceled(child: sqlite3.Row | None) -> bool:
     return child is not None and child["status"] == "Canceled"
 
 
-def _progress(steps: list[Step], known: Mapping[str, Any], starting: list[Step]) -> str:
+def _progress(
+    steps: list[Step], known: Mapping[str, Any], starting: list[Step], no_room: Mapping[str, str] | None = None
+) -> str:
+    no_room = no_room or {}
     done = sum(1 for child in known.values() if child["ended"] is not None)
-    running = [name for name, child in known.items() if child["ended"] is None] + [step.name for step in starting]
-    return f"{done} of {len(steps)} steps have ended" + (f"; now: {_listed(running)}" if running else "")
+    running = [name for name, child in known.items() if child["ended"] is None]
+    running += [step.name for step in starting if step.name not in no_room]
+    waits = "".join(f"; step {name} cannot start now, and is tried again: {why}" for name, why in no_room.items())
+    return f"{done} of {len(steps)} steps have ended" + (f"; now: {_listed(running)}" if running else "") + waits
 
 
 def _listed(names: list[str]) -> str:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import stat
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 from footplate.jobfile import JobFile, Plan, kinds, plan
@@ -67,6 +68,17 @@ def prepared(store: Store, data_assets: DataAssets, job_file: JobFile, name: str
     )
 
 
+def require_steps(job_file: JobFile) -> None:
+    """Raise Invalid, naming the step, for what this machine never runs, whatever is there; reads component files."""
+    for step in steps_of(
+        job_file, job_file.name or "pipeline", lambda job, output: f"<output {output} of {job}>"
+    ).steps:
+        with _named(step):
+            require_runnable(step.file)
+            if step.file.kind == "sweep":
+                Spec.read(step.file, 0)
+
+
 def _refuse_taken(store: Store, name: str, steps: Sequence[str]) -> None:
     """Raise Conflict where another job has the name of a step's, which would fail in the middle of the pipeline."""
     with store.read() as db:
@@ -79,8 +91,17 @@ def _refuse_taken(store: Store, name: str, steps: Sequence[str]) -> None:
         )
 
 
-def _check(store: Store, data_assets: DataAssets, step: Step, found: Steps) -> None:
+@contextmanager
+def _named(step: Step) -> Iterator[None]:
+    """Name the step in what is raised."""
     try:
+        yield
+    except WorkspaceError as error:
+        raise type(error)(f"Step {step.name}: {error.sentence}", error.next_step, error.raw) from error
+
+
+def _check(store: Store, data_assets: DataAssets, step: Step, found: Steps) -> None:
+    with _named(step):
         file = step.file
         require_runnable(file)
         with store.read() as db:
@@ -95,8 +116,6 @@ def _check(store: Store, data_assets: DataAssets, step: Step, found: Steps) -> N
         }
         places = inputs.resolve(store, data_assets, given, file.base, step.job, f"step {step.name}").places
         _plan(file, {**{name: item.path or "" for name, item in file.inputs.items() if item.literal is None}, **places})
-    except WorkspaceError as error:
-        raise type(error)(f"Step {step.name}: {error.sentence}", error.next_step, error.raw) from error
 
 
 def _plan(file: JobFile, places: Mapping[str, str]) -> None:
