@@ -586,7 +586,7 @@ def test_the_editor_round_trip_on_a_terminal(home):
         tmux.wait("line 1", SECONDS)
         tmux.keys("Enter")  # the harmless answer: edit again
         tmux.wait("the editor has the terminal", SECONDS)
-        assert (home / "seen.yml").read_text() == "steps: ["
+        at_work.until(lambda: (home / "seen.yml").read_text() == "steps: [")
         (home / "seen.yml").unlink()
         tmux.type("nothing")
         tmux.keys("Enter")

@@ -44,6 +44,15 @@ from footplate.workspace import (
 )
 
 NOW = datetime.now(UTC)
+
+
+@pytest.fixture(autouse=True)
+def now() -> None:
+    """The moment of each test: one of when the file was read makes old jobs of all, where other tests ran in between."""
+    global NOW
+    NOW = datetime.now(UTC)
+
+
 EVERYTHING = Rule(("failed", "finished", "stalled", "unusable", "unhealthy"), of="all")
 
 

@@ -19,7 +19,7 @@ CODES = (
         "beyond-limits",
         "error",
         "A value beyond the `min`, `max` or `enum` of the component's input that takes it.",
-        "type: command\nname: train\ncommand: echo ${{inputs.epochs}}\nenvironment: azureml:e:1\n"
+        "type: command\nname: train\nversion: 1\ncommand: echo ${{inputs.epochs}}\nenvironment: azureml:e:1\n"
         "inputs:\n  epochs: {type: integer, min: 1, max: 90, default: 100}  # here\n",
     ),
 )
