@@ -41,7 +41,10 @@ class Terminal:
             "TEXTUAL_ANIMATIONS": "none",
             **(environment or {}),
         }
-        for name in ("COLUMNS", "LINES"):  # they go before the terminal's own size; readline, where it is loaded, sets both
+        for name in (
+            "COLUMNS",
+            "LINES",
+        ):  # they go before the terminal's own size; readline, where it is loaded, sets both
             variables.pop(name, None)
         # A session of its own, with the pty as its controlling terminal, as a shell would have it.
         self.process = subprocess.Popen(
