@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
 import sys
 from pathlib import Path
 
 import pytest
+from tests import metrics_template
 from tests.at_work import until
 from tests.commands import Inside
 from tests.terminal import Terminal
@@ -24,11 +24,10 @@ command = ["{command}", "x y"]
 
 
 @pytest.fixture
-def footplate(tmp_path: Path, metrics_store: Path) -> Inside:
+def footplate(tmp_path: Path) -> Inside:
     """The commands in a home of their own."""
     commands = Inside(tmp_path)
-    commands.home.mkdir()
-    shutil.copy(metrics_store, commands.home / "mlflow.db")
+    metrics_template.give(commands.home)
     return commands
 
 

@@ -28,6 +28,12 @@ jobs:
   two: {command: 'test -e ${{inputs.d}}/x', environment: 'azureml:e:1', inputs: {d: '${{parent.jobs.one.outputs.o}}'}}
 """
 
+SWEEP = (
+    "type: sweep\ntrial: {command: 'sleep 600 # ${{search_space.x}}', environment: 'azureml:e:1'}\n"
+    "search_space: {x: {type: choice, values: [1]}}\nsampling_algorithm: grid\n"
+    "objective: {goal: maximize, primary_metric: acc}\nlimits: {max_total_trials: 1}\n"
+)
+
 
 @pytest.fixture
 def nfs(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -66,12 +72,7 @@ async def test_jobs_sweeps_and_two_consoles_work_without_a_write_ahead_log(nfs, 
 async def test_another_machine_that_shares_the_home_leaves_this_ones_jobs_to_it(
     nfs, workspace, home, tmp_path, monkeypatch
 ):
-    sweep = (
-        "type: sweep\ntrial: {command: 'sleep 600 # ${{search_space.x}}', environment: 'azureml:e:1'}\n"
-        "search_space: {x: {type: choice, values: [1]}}\nsampling_algorithm: grid\n"
-        "objective: {goal: maximize, primary_metric: acc}\nlimits: {max_total_trials: 1}\n"
-    )
-    await workspace.submit(parse(sweep, tmp_path / "sweep.yml", tmp_path), "s")
+    await workspace.submit(parse(SWEEP, tmp_path / "sweep.yml", tmp_path), "s")
     await workspace.submit(job_file(tmp_path, WAIT), "j")
     await until_job(workspace, "s", lambda job: "1 active" in job.note)
     await until_job(workspace, "j", lambda job: job.status == "Running")
@@ -127,12 +128,7 @@ def test_what_the_kernel_calls_a_network_file_system_is_one(monkeypatch, tmp_pat
 async def test_a_job_whose_machine_never_comes_back_is_not_said_to_run_and_can_be_ended(
     nfs, workspace, home, tmp_path, monkeypatch
 ):
-    sweep = (
-        "type: sweep\ntrial: {command: 'sleep 600 # ${{search_space.x}}', environment: 'azureml:e:1'}\n"
-        "search_space: {x: {type: choice, values: [1]}}\nsampling_algorithm: grid\n"
-        "objective: {goal: maximize, primary_metric: acc}\nlimits: {max_total_trials: 1}\n"
-    )
-    await workspace.submit(parse(sweep, tmp_path / "sweep.yml", tmp_path), "s")
+    await workspace.submit(parse(SWEEP, tmp_path / "sweep.yml", tmp_path), "s")
     await until_job(workspace, "s", lambda job: "1 active" in job.note)
     await until_job(workspace, "s_0", lambda job: job.status == "Running")
     folders = [home / "jobs" / name for name in ("s", "s_0")]

@@ -6,7 +6,6 @@ import csv
 import io
 import json
 import math
-import shutil
 import sqlite3
 import sys
 from collections.abc import Mapping, Sequence
@@ -15,6 +14,7 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
+from tests import metrics_template
 from tests.commands import Inside
 
 from footplate.local import usage
@@ -26,10 +26,9 @@ SVG = "{http://www.w3.org/2000/svg}"
 
 
 @pytest.fixture
-def footplate(tmp_path: Path, metrics_store: Path) -> Inside:
+def footplate(tmp_path: Path) -> Inside:
     commands = Inside(tmp_path)
-    commands.home.mkdir()
-    shutil.copy(metrics_store, commands.home / "mlflow.db")
+    metrics_template.give(commands.home)
     return commands
 
 

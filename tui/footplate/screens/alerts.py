@@ -23,8 +23,9 @@ if TYPE_CHECKING:
 
 _NO_ALERTS = (
     "Nothing was told yet.\n\n"
-    "How watched jobs end is told here and in a toast, though no console was open meanwhile.\n"
-    "Rules in the settings ring, run a command or post to a webhook: docs/alerts.md."
+    "How watched jobs end is told here and in a toast, even where no console\n"
+    "was open meanwhile. Rules in the settings ring, run a command or post to\n"
+    "a webhook: docs/alerts.md."
 )
 _NOTHING_WATCHED = "Nothing. W on a job, cluster or endpoint watches it; jobs launched here are."
 
