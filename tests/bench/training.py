@@ -27,7 +27,7 @@ CLASSES, EACH = 1_000, 1_000
 STEPS = """
 import argparse, copy, json, sys, time
 sys.path.insert(0, sys.argv[1])
-import torch, train, networks, distributed
+import torch, epochs, networks, distributed
 from checkpoint import Progress
 from data import EpochBatches
 from interruption import Interruption
@@ -47,11 +47,11 @@ precision = Precision.choose("fp32", ranks.device)
 schedule = Schedule("constant", 0.001, 10, 0.0, 7, 0.1)
 def sgd(network): return torch.optim.SGD(network.parameters(), lr=0.001, momentum=0.9)
 own, seed = sgd(ours), sgd(theirs)
-work = train.Epoch(
+work = epochs.Epoch(
     ours, pictures, EpochBatches(count, batch, 0, 1, 0), own, torch.amp.GradScaler("cpu", enabled=False), schedule, precision, args
 )
 def our_epoch():
-    train.train_epoch(work, Progress(), ranks, Interruption(ranks, 10), lambda _: None)
+    epochs.train_epoch(work, Progress(), ranks, Interruption(ranks, 10), lambda _: None)
 def their_epoch():
     theirs.train()
     for images, labels in pictures:
