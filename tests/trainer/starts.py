@@ -142,8 +142,10 @@ class Ranks:
 
     def close(self) -> None:
         assert self._zygote.stdin
+        assert self._zygote.stdout
         self._zygote.stdin.close()
         self._zygote.wait(DEADLINE_SECONDS)
+        self._zygote.stdout.close()
 
 
 def free_port() -> str:
